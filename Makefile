@@ -1,0 +1,64 @@
+# Two commands on a fresh machine: `make demo` runs a whole round on real code, `make test` runs the tests.
+# Both make the environment in .venv first. Nothing here needs root.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+DEMO ?= build/demo
+NEUTRAL := /tmp/roundkit-evidence
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-slow lint format lock evidence clean
+
+help: ## Show what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+env: $(READY) ## Make the environment in .venv
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "roundkit needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "this Python cannot make a virtual environment; on Debian or Ubuntu install python3-venv" >&2; exit 2; }
+	@# uv first, from the same lock file: it installs the rest several times faster than pip.
+	@awk '/^uv==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: $(READY) ## Run a whole round on real code, to an HTML report
+	@$(BIN)/roundkit demo --out $(DEMO)
+
+test: $(READY) ## Run the tests (minutes)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+lint: $(READY) ## Check style, types and import directions
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: $(READY) ## Write the lock file anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group dev \
+	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
+
+# In a neutral folder and with the system's interpreter, so that no author's paths are published.
+evidence: $(READY) ## Regenerate the committed evidence (after a change of its format or of a rule)
+	@$(BIN)/roundkit demo --python /usr/bin/python3 --out $(NEUTRAL)
+	@rm -rf evidence/code-search
+	@mkdir -p evidence
+	@cp -r $(NEUTRAL)/campaign/evidence/code-search evidence/code-search
+	@$(BIN)/roundkit notebook round_report --out notebooks/round_report.ipynb
+
+clean: ## Remove the environment and everything that was built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

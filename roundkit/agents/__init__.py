@@ -1,0 +1,1 @@
+"""Floor 3: drivers that fill lanes, and what they leave."""

@@ -1,0 +1,177 @@
+"""Charts of what close did: the chain of steps, interaction ratios, promise and rerun."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from roundkit.analysis.charts.theme import (
+    BLUE,
+    GREY,
+    ORANGE,
+    finish,
+    horizontal,
+    missing_text,
+    percent,
+    rows_axis,
+    rows_of,
+    tip,
+    vertical,
+)
+
+_HEIGHT = 240
+_ROW_HEIGHT = 34
+
+
+def composition_chain(compositions: pl.LazyFrame) -> alt.LayerChart:
+    """Each step's gain over the head before it, then the rerun of the final head against I0."""
+    step = pl.format("{}. {}", pl.col("step"), pl.col("lane"))
+    frame = compositions.collect().select(
+        step=pl.when(pl.col("kind") == "step").then(step).otherwise(pl.col("kind")),
+        gain_percent=percent(pl.col("gain")),
+        low_percent=percent(pl.col("low")),
+        high_percent=percent(pl.col("high")),
+        outcome=pl.when("kept").then(pl.lit("kept")).otherwise(pl.lit("not kept")),
+        verdict="verdict",
+        against=pl.when(pl.col("kind") == "step").then(pl.lit("the head before")).otherwise(pl.lit("I0")),
+        measured=pl.when("reused").then(pl.lit("the ticket's own")).otherwise(pl.lit("anew")),
+        missing=pl.when(pl.col("gain").is_null()).then(pl.format("{}: {}", "verdict", "reason")),
+    )
+    outcomes = ("kept", "not kept")
+    colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=(BLUE, ORANGE)), title="outcome")
+    shape = alt.Shape(
+        "outcome:N", scale=alt.Scale(domain=outcomes, range=("circle", "cross")), title="outcome"
+    )
+    x = alt.X("step:N", sort=frame["step"].to_list(), title=None, axis=alt.Axis(labelAngle=0))
+    title = "gain (%), up is better"
+    tips = tip({
+        "step:N": "step", "outcome:N": "outcome", "gain_percent:Q": "gain (%)", "low_percent:Q": "from (%)",
+        "high_percent:Q": "to (%)", "against:N": "measured against", "measured:N": "measurement",
+    })  # fmt: skip
+    known = alt.Chart().transform_filter("datum.gain_percent !== null")
+    intervals = known.mark_rule(strokeWidth=2).encode(
+        x=x, y=alt.Y("low_percent:Q", title=title), y2="high_percent:Q", color=colour
+    )
+    points = known.mark_point(filled=True, opacity=1).encode(
+        x=x, y=alt.Y("gain_percent:Q", title=title), color=colour, shape=shape, tooltip=tips
+    )
+    unknown = (
+        alt.Chart()
+        .transform_filter("datum.gain_percent === null")
+        .mark_text(fontStyle="italic")
+        .encode(x=x, y=alt.value(_HEIGHT / 2), text="missing:N")
+    )
+    kept = frame.filter(pl.col("outcome") == "kept").height
+    return finish(
+        [horizontal(0.0, dash=False), intervals, points, unknown],
+        rows_of(frame),
+        title="Composition",
+        subtitle="one lane a step on the head so far, with 95 % intervals; reruns are against I0",
+        description=f"{frame.height} steps and reruns, {kept} kept.",
+        height=_HEIGHT,
+    )
+
+
+def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
+    """Each step's gain over its lane's standalone gain; 1 means that the lanes do not touch each other."""
+    frame = (
+        compositions.filter(pl.col("kind") == "step")
+        .collect()
+        .select(
+            step=pl.format("{}. {}", pl.col("step"), pl.col("lane")),
+            ratio=pl.col("ratio").round(4),
+            low=pl.col("ratio_low").round(4),
+            high=pl.col("ratio_high").round(4),
+            basis="ratio_basis",
+            missing=pl.when(pl.col("ratio").is_null()).then(
+                pl.lit("unmeasurable: standalone gain not clear of 0")
+            ),
+        )
+    )
+    y = rows_axis("step", frame)
+    bases = ("fresh", "reused-selected", "by-construction")
+    colour = alt.Color(
+        "basis:N", scale=alt.Scale(domain=bases, range=(BLUE, ORANGE, GREY)), title="standalone gain"
+    )
+    shape = alt.Shape(
+        "basis:N",
+        scale=alt.Scale(domain=bases, range=("circle", "diamond", "square")),
+        title="standalone gain",
+    )
+    title = "interaction ratio: under 1 overlap, over 1 reinforcement"
+    known = alt.Chart().transform_filter("datum.ratio !== null")
+    tips = tip({"step:N": "step", "ratio:Q": "ratio", "low:Q": "from", "high:Q": "to", "basis:N": "basis"})
+    intervals = (
+        known.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2)
+        .encode(x=alt.X("low:Q", title=title), x2="high:Q", y=y, color=colour)
+    )
+    points = known.mark_point(filled=True, opacity=1).encode(
+        x=alt.X("ratio:Q", title=title), y=y, color=colour, shape=shape, tooltip=tips
+    )
+    return finish(
+        [vertical(1.0), intervals, points, missing_text("ratio", "missing:N", y)],
+        rows_of(frame),
+        title="Interaction ratios",
+        subtitle="with 95 % intervals; a reused, selected gain is biased upward and pulls its ratio down",
+        description=f"Interaction ratios of {frame.height} composition steps, with a line at 1.",
+        height=_ROW_HEIGHT * max(1, frame.height),
+    )
+
+
+def ticket_against_rerun(rounds: pl.LazyFrame) -> alt.LayerChart:
+    """What the selected tickets promised beside what a fresh rerun found, one row a round."""
+    frame = rounds.sort("closed_utc").collect()
+    frame = pl.concat(
+        [
+            frame.select(
+                round="round",
+                figure=pl.lit("tickets"),
+                gain_percent=percent(pl.col("ticket_gain")),
+                low_percent=pl.lit(None, pl.Float64),
+                high_percent=pl.lit(None, pl.Float64),
+                missing=pl.when(pl.col("ticket_gain").is_null()).then(pl.col("missing")),
+            ),
+            frame.select(
+                round="round",
+                figure=pl.lit("rerun"),
+                gain_percent=percent(pl.col("rerun_gain")),
+                low_percent=percent(pl.col("rerun_low")),
+                high_percent=percent(pl.col("rerun_high")),
+                missing=pl.when(pl.col("rerun_gain").is_null()).then(pl.col("missing")),
+            ),
+        ]
+    )
+    frame = frame.with_columns(row=pl.format("{} {}", "round", "figure"))
+    names = ("tickets", "rerun")
+    y = rows_axis("row", frame.sort("round", maintain_order=True))
+    colour = alt.Color("figure:N", scale=alt.Scale(domain=names, range=(ORANGE, BLUE)), legend=None)
+    shape = alt.Shape("figure:N", scale=alt.Scale(domain=names, range=("diamond", "circle")), legend=None)
+    known = alt.Chart().transform_filter("datum.gain_percent !== null")
+    title = "gain over I0 (%), right is better"
+    intervals = known.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low_percent:Q", title=title), x2="high_percent:Q", y=y, color=colour
+    )
+    tips = tip(
+        {"row:N": "figure", "gain_percent:Q": "gain (%)", "low_percent:Q": "from", "high_percent:Q": "to"}
+    )
+    points = known.mark_point(filled=True, opacity=1).encode(
+        x=alt.X("gain_percent:Q", title=title),
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=tips,
+    )
+    return finish(
+        [
+            vertical(0.0, dash=False),
+            intervals.transform_filter("datum.low_percent !== null"),
+            points,
+            missing_text("gain_percent", "missing:N", y),
+        ],
+        rows_of(frame),
+        title="Promise and rerun",
+        subtitle="only the fresh rerun is a gain; tickets added up carry overlap and selection bias",
+        description="Ticket estimates, added up, beside the gain of the fresh rerun; two rows a round.",
+        height=_ROW_HEIGHT * max(1, frame.height),
+    )

@@ -1,0 +1,87 @@
+"""One audit: open, verify, then every family of checks in turn; damage is a finding, never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from roundkit.audit.chain_checks import check_chain
+from roundkit.audit.decision_checks import check_decisions
+from roundkit.audit.experiment_checks import check_experiments
+from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.material import Material, read_material
+from roundkit.audit.plan_checks import check_plan
+from roundkit.audit.repository_checks import check_repository
+from roundkit.audit.ticket_checks import check_tickets
+from roundkit.audit.verdict_checks import check_verdicts
+from roundkit.core.errors import RoundkitError
+from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
+
+_FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
+    ("plan", check_plan),
+    ("tickets", check_tickets),
+    ("experiments", check_experiments),
+    ("verdicts", check_verdicts),
+    ("decisions", check_decisions),
+    ("chain", check_chain),
+)
+_BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
+
+
+def audit_round(path: Path, *, repository: Path | None = None, expect: str | None = None) -> AuditReport:
+    """Recompute everything in the evidence of a round from its bytes and raw samples.
+
+    Args:
+        path: The evidence folder.
+        repository: The campaign repository, to compare commits with; None leaves them alone.
+        expect: The evidence digest as it was published elsewhere.
+
+    Returns:
+        Every check with what agreed or did not. Nothing found wrong in the evidence raises.
+    """
+    name = path.resolve().name
+    try:
+        evidence = open_evidence(path)
+    except EvidenceProblem as problem:
+        return AuditReport(name, None, tuple(_failures("files", problem)))
+    checks = [*_expected(evidence, expect), *_verified(evidence)]
+    try:
+        material = read_material(evidence)
+    except EvidenceProblem as problem:
+        return AuditReport(name, evidence.digest, (*checks, *_failures("records", problem)))
+    for family, check in _FAMILIES:
+        checks += _guarded(family, partial(check, material))
+    if repository is not None:
+        checks += _guarded("repository", partial(check_repository, material, repository))
+    return AuditReport(name, evidence.digest, tuple(checks))
+
+
+def _expected(evidence: RoundEvidence, expect: str | None) -> list[Check]:
+    if expect is None:
+        return [Check("index", True, "index.json", f"digest {evidence.digest}; none was given to expect")]
+    found = [Disagreement("index.json", f"digest {evidence.digest}, expected {expect}")]
+    return conclude("index", [] if evidence.digest == expect else found, "digest as expected")
+
+
+def _verified(evidence: RoundEvidence) -> list[Check]:
+    try:
+        evidence.verify()
+    except EvidenceProblem as problem:
+        return list(_failures("files", problem))
+    return [Check("files", True, "", f"{len(evidence.index.files)} files, every size and SHA-256")]
+
+
+def _failures(name: str, problem: EvidenceProblem) -> Iterator[Check]:
+    for refusal in problem.refusals:
+        yield Check(name, False, refusal.place, f"[{refusal.code}] {refusal.message}")
+
+
+def _guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
+    """Evidence that does not even fit the rules' assumptions disagrees, whatever the rule raised."""
+    try:
+        return check()
+    except EvidenceProblem as problem:
+        return list(_failures(family, problem))
+    except _BROKEN as error:
+        return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]

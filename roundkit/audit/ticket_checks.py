@@ -1,0 +1,131 @@
+"""Tickets: digests and names, scope, the bytes of every submitted file, deadlines and caps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from roundkit.audit.findings import Check, Disagreement, conclude, differs
+from roundkit.audit.material import Material
+from roundkit.models.ledger import TicketRecord
+from roundkit.rules.admission import admission_problem
+from roundkit.rules.identity import ticket_key, ticket_name
+
+_SYMLINK = "120000"
+_BEFORE_THE_CAP = frozenset({"cap", "late"})
+
+
+def check_tickets(material: Material) -> list[Check]:
+    """Check every ticket's identity, scope, files, deadline and the caps of its lane."""
+    tickets = material.ledger.tickets
+    accepted = [ticket for ticket in tickets if ticket.state != "rejected"]
+    return [
+        *conclude(
+            "ticket names", _identity_problems(material), f"{len(tickets)} tickets and their manifests"
+        ),
+        *conclude("ticket states", _state_problems(material), "every accepted ticket has one verdict"),
+        *conclude("scope", _scope_problems(material, accepted), f"{len(accepted)} accepted candidates"),
+        *conclude(
+            "blobs", _blob_problems(material), f"{len(material.evidence.blob_digests)} submitted files"
+        ),
+        *conclude(
+            "deadlines", _deadline_problems(material), "no ticket was accepted after its lane's deadline"
+        ),
+        *conclude("caps", _cap_problems(material), "no lane has more submissions than its cap"),
+    ]
+
+
+def _identity_problems(material: Material) -> Iterator[Disagreement]:
+    digest, lanes = material.plan.digest(), {lane.id for lane in material.plan.lanes}
+    for ticket in material.ledger.tickets:
+        if ticket.lane not in lanes or ticket.manifest.lane != ticket.lane:
+            yield Disagreement(ticket.ticket, "its lane is not the manifest's, or not in the plan")
+            continue
+        content = ticket.manifest.content_digest()
+        key = ticket_key(digest, ticket.lane, content)
+        name = ticket_name(material.plan.round_id, ticket.lane, key)
+        for what, stands, computed in (
+            ("manifest_digest", ticket.manifest_digest, content),
+            ("key", ticket.key, key),
+            ("name", ticket.ticket, name),
+        ):
+            if stands != computed:
+                yield differs(ticket.ticket, what, stands, computed)
+    for what in ("ticket", "key", "sequence"):
+        counted = Counter(getattr(ticket, what) for ticket in material.ledger.tickets)
+        for value, times in counted.items():
+            if times > 1:
+                yield Disagreement(str(value), f"{times} tickets have this {what}")
+    for record in material.ledger.lanes:
+        own = tuple(ticket.ticket for ticket in material.ledger.tickets if ticket.lane == record.lane)
+        if sorted(record.tickets) != sorted(own):
+            yield differs(f"lane {record.lane}", "tickets", record.tickets, own)
+
+
+def _state_problems(material: Material) -> Iterator[Disagreement]:
+    for ticket in material.ledger.tickets:
+        rejected = ticket.state == "rejected"
+        if rejected != (ticket.reject_cause is not None):
+            yield Disagreement(ticket.ticket, "rejected without a cause, or a cause without rejection")
+        if (ticket.state == "measured") != (ticket.verdict is not None):
+            yield Disagreement(ticket.ticket, f"state {ticket.state} does not go with its verdict")
+        if ticket.state not in {"measured", "rejected"}:
+            yield Disagreement(ticket.ticket, f"was left {ticket.state} when the round closed")
+        if rejected and ticket.experiments:
+            yield Disagreement(ticket.ticket, "was rejected and measured")
+
+
+def _scope_problems(material: Material, accepted: list[TicketRecord]) -> Iterator[Disagreement]:
+    present = material.evidence.blob_digests
+    for ticket in accepted:
+        links = {
+            entry.path: material.evidence.blob(entry.sha256).decode("utf-8", "surrogateescape")
+            for entry in ticket.manifest.entries
+            if entry.mode == _SYMLINK and entry.sha256 in present and entry.sha256 is not None
+        }
+        rejection = admission_problem(ticket.manifest, material.plan, link_targets=links)
+        if rejection is not None:
+            yield Disagreement(ticket.ticket, f"accepted, though {rejection.cause}: {rejection.detail}")
+
+
+def _blob_problems(material: Material) -> Iterator[Disagreement]:
+    present, named = material.evidence.blob_digests, set()
+    sizes = {file.sha256: file.size for file in material.evidence.index.files}
+    limits = material.plan.campaign.intake
+    for ticket in material.ledger.tickets:
+        digests = [entry.sha256 for entry in ticket.manifest.entries if entry.sha256 is not None]
+        named.update(digests)
+        if ticket.state == "rejected":
+            continue
+        for digest in digests:
+            if digest not in present:
+                yield Disagreement(ticket.ticket, f"the bytes of {digest} are not in the evidence")
+        kept = [sizes[digest] for digest in digests if digest in present]
+        if any(size > limits.max_file_bytes for size in kept) or sum(kept) > limits.max_total_bytes:
+            yield Disagreement(ticket.ticket, "accepted, though larger than the plan's intake limits")
+    for digest in sorted(present - named):
+        yield Disagreement(f"blobs/{digest}", "no manifest names this file")
+
+
+def _deadline_problems(material: Material) -> Iterator[Disagreement]:
+    deadlines = {lane.id: lane.deadline_utc for lane in material.plan.lanes}
+    ledger = material.ledger
+    for ticket in ledger.tickets:
+        late = ticket.lane in deadlines and ticket.intake_utc >= deadlines[ticket.lane]
+        if late and ticket.state != "rejected":
+            yield differs(ticket.ticket, "intake", ticket.intake_utc, f"after {deadlines[ticket.lane]}")
+        if not material.plan.frozen_utc <= ticket.intake_utc <= ledger.closed_utc:
+            yield Disagreement(
+                ticket.ticket, "was taken in before the plan was frozen or after the round closed"
+            )
+
+
+def _cap_problems(material: Material) -> Iterator[Disagreement]:
+    counted = Counter(
+        ticket.lane for ticket in material.ledger.tickets if ticket.reject_cause not in _BEFORE_THE_CAP
+    )
+    for lane in material.plan.lanes:
+        if counted[lane.id] > lane.submission_cap:
+            yield differs(
+                f"lane {lane.id}", "submissions", counted[lane.id], f"at most {lane.submission_cap}"
+            )

@@ -1,0 +1,192 @@
+"""The commands of a round, in the order in which an owner meets them."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundkit.cli.app import RoundDir, app, report_line
+from roundkit.core.errors import refuse
+
+
+class Drive(StrEnum):
+    """Which lanes ``launch`` starts."""
+
+    replay = "replay"
+    none = "none"
+
+
+@app.command(rich_help_panel="Rounds")
+def prepare(
+    campaign: Annotated[Path, typer.Option(help="The campaign plan, campaign.yaml.")],
+    round_file: Annotated[Path, typer.Option("--round", help="The drafted round, round.yaml.")],
+    out: Annotated[Path, typer.Option(help="The round directory to make; outside the repository.")],
+    secret_file: Annotated[
+        Path | None, typer.Option(help="32 bytes for coins and seeds; drawn at random when not given.")
+    ] = None,
+) -> None:
+    """Freeze a round plan, or refuse it with every problem at once; print its digest."""
+    from roundkit.rounds.prepare import freeze
+    from roundkit.rules.forecast import forecast
+
+    secret = secret_file.read_bytes() if secret_file else None
+    plan = freeze(campaign, round_file, out, secret=secret)
+    for line in forecast(plan).lines():
+        typer.echo(line)
+    typer.echo(f"round {plan.round_id} frozen at {out}")
+    typer.echo(f"digest {plan.digest()}")
+
+
+@app.command(rich_help_panel="Rounds")
+def launch(
+    round_dir: RoundDir,
+    digest: Annotated[str | None, typer.Option(help="The posted digest; another plan is refused.")] = None,
+    drive: Annotated[
+        Drive, typer.Option(help="Which lanes to fill; a person fills the others.")
+    ] = Drive.none,
+    with_serve: Annotated[bool, typer.Option(help="Start serve for as long as the drivers run.")] = False,
+) -> None:
+    """Make one clone a lane; run again, make only what is missing."""
+    from roundkit.rounds.drive import drive_lanes
+    from roundkit.rounds.launch import launch as launch_round
+    from roundkit.rounds.serve import round_folder
+
+    folder = round_folder(round_dir)
+    manifest = launch_round(folder, posted_digest=digest)
+    for lane in manifest.lanes:
+        typer.echo(f"{lane.id}: {lane.clone}")
+    if drive is Drive.replay:
+        drive_lanes(folder, with_serve=with_serve, report=report_line)
+
+
+@app.command(rich_help_panel="Rounds")
+def serve(
+    round_dir: RoundDir,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing waits.")] = False,
+    until_deadline: Annotated[
+        bool,
+        typer.Option("--until-deadline", help="Wait for submissions until the round's deadline (default)."),
+    ] = False,
+) -> None:
+    """Measure tickets as they come: the one process that owns the round's queue."""
+    from roundkit.rounds.serve import round_folder
+    from roundkit.rounds.serve import serve as serve_round
+
+    if until_idle and until_deadline:
+        raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
+    outcome = serve_round(
+        round_folder(round_dir), until="idle" if until_idle else "deadline", report=report_line
+    )
+    typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
+    if outcome.paused is not None:
+        typer.echo(
+            f"the queue is paused: {outcome.paused}; `roundkit resume` goes on after a passing A/A check"
+        )
+    if outcome.ended == "paused":
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel="Rounds")
+def status(
+    round_dir: RoundDir,
+    ticket: Annotated[str | None, typer.Argument(help="One ticket only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    watch: Annotated[
+        bool, typer.Option(help="Print again at every change, until the round is closed.")
+    ] = False,
+) -> None:
+    """Show the queue, every ticket and why the queue is paused; safe beside a running serve."""
+    from roundkit.cli.tables import status_table
+    from roundkit.rounds.control import RoundStatus, read_status
+    from roundkit.rounds.serve import round_folder
+
+    def show(current: RoundStatus) -> None:
+        tickets = [(lane, state) for lane, state in current.tickets if ticket in {None, state.ticket}]
+        if ticket is not None and not tickets:
+            raise refuse(
+                "unknown-ticket", f"the round has no ticket {ticket!r}", remedy="`roundkit status` lists all"
+            )
+        if as_json:
+            document = {
+                "round": current.plan.round_id,
+                "digest": current.plan.digest(),
+                "serve": current.serve,
+                "paused": current.paused,
+                "closed": current.closed,
+                "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
+                "tickets": [{"lane": lane, **state.to_json_value()} for lane, state in tickets],
+            }
+            typer.echo(json.dumps(document, indent=2))
+        else:
+            status_table(current, tickets)
+
+    folder = round_folder(round_dir)
+    current = read_status(folder)
+    show(current)
+    while watch and not current.closed:
+        time.sleep(1.0)
+        latest = read_status(folder)
+        if latest != current:
+            current = latest
+            show(current)
+
+
+@app.command(rich_help_panel="Control")
+def pause(
+    round_dir: RoundDir,
+    reason: Annotated[str, typer.Option(help="Why; shown by status.")] = "paused by the owner",
+) -> None:
+    """Pause the queue: intake goes on, nothing new is measured."""
+    from roundkit.rounds import control
+    from roundkit.rounds.serve import round_folder
+
+    control.pause(round_folder(round_dir), reason)
+    typer.echo("paused")
+
+
+@app.command(rich_help_panel="Control")
+def resume(round_dir: RoundDir) -> None:
+    """Let a paused queue go on after one new passing A/A check."""
+    from roundkit.rounds import control
+    from roundkit.rounds.serve import round_folder
+
+    control.resume(round_folder(round_dir))
+    typer.echo("the queue goes on once one new A/A check has passed")
+
+
+@app.command(rich_help_panel="Control")
+def drain(round_dir: RoundDir) -> None:
+    """End a running serve after what it measures now; everything else stays queued."""
+    from roundkit.rounds import control
+    from roundkit.rounds.serve import round_folder
+
+    control.drain(round_folder(round_dir))
+    typer.echo("serve ends after the running experiments")
+
+
+@app.command(name="stop-lane", rich_help_panel="Control")
+def stop_lane(round_dir: RoundDir, lane: Annotated[str, typer.Argument(help="The lane's id.")]) -> None:
+    """End a lane's intake; its accepted tickets are still measured."""
+    from roundkit.rounds import control
+    from roundkit.rounds.serve import round_folder
+
+    control.stop_lane(round_folder(round_dir), lane)
+    typer.echo(f"lane {lane} takes no more submissions")
+
+
+@app.command(rich_help_panel="Rounds")
+def close(round_dir: RoundDir) -> None:
+    """Select, compose, rerun, export the evidence and advance the incumbent; resumable."""
+    from roundkit.cli.tables import ledger_table
+    from roundkit.rounds.close import close as close_round
+    from roundkit.rounds.serve import round_folder
+
+    outcome = close_round(round_folder(round_dir), report=report_line)
+    ledger_table(outcome.ledger)
+    typer.echo(f"evidence {outcome.evidence}")
+    typer.echo(f"index {outcome.index_digest}")

@@ -1,0 +1,79 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    # For annotations only: help and version must not wait for numpy and scipy.
+    from roundkit.models.lane import TicketStatus
+    from roundkit.models.ledger import RoundLedger
+    from roundkit.rounds.control import RoundStatus
+    from roundkit.rounds.demo import DemoRow
+
+_WIDTH_WITHOUT_TERMINAL = 160
+
+
+def console() -> Console:
+    """Return a console that stays readable when its output goes to a file."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=_WIDTH_WITHOUT_TERMINAL)
+
+
+def percent(fraction: float | None) -> str:
+    """Write a fraction as a percentage; a missing one as a dash."""
+    return "–" if fraction is None else f"{100 * fraction:+.1f} %"
+
+
+def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -> None:
+    """Print how a round stands."""
+    out = console()
+    table = Table(title=f"round {status.plan.round_id}", title_justify="left")
+    for heading in ("lane", "ticket", "state", "verdict", "gain", "why"):
+        table.add_column(heading, justify="right" if heading == "gain" else "left")
+    for lane, state in tickets:
+        why = state.detail or state.reason or ""
+        cells = (lane, state.ticket, state.state, state.verdict or "", percent(state.gain), why)
+        table.add_row(*(Text(cell) for cell in cells))
+    out.print(table)
+    passed, failed = status.aa_checks
+    out.print(Text(f"serve: {status.serve or 'not running'}"))
+    out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
+    out.print(Text(f"A/A checks: {passed} passed, {failed} failed"))
+
+
+def ledger_table(ledger: RoundLedger) -> None:
+    """Print what a closed round decided, lane by lane."""
+    table = Table(title=f"round {ledger.round_id}", title_justify="left")
+    for heading in ("lane", "entry", "ticket", "ticket estimate", "outcome", "why"):
+        table.add_column(heading, justify="right" if heading == "ticket estimate" else "left")
+    for lane in ledger.lanes:
+        shown = lane.selected or (lane.tickets[-1] if lane.tickets else "")
+        cells = (lane.lane, lane.entry, shown, percent(lane.ticket_gain), lane.outcome, lane.sentence)
+        table.add_row(*(Text(cell) for cell in cells))
+    out = console()
+    out.print(table)
+    if ledger.advanced:
+        out.print(Text(f"gain of the round (fresh rerun against the old incumbent): {percent(ledger.gain)}"))
+    else:
+        out.print(Text("the incumbent stays"))
+    out.print(Text(ledger.statement))
+
+
+def demo_table(rows: Sequence[DemoRow]) -> None:
+    """Print each demo lane's verdict beside the expected one."""
+    table = Table(title="the demo's lanes: what was expected, and what was found", title_justify="left")
+    for heading in ("lane", "expected", "found", "ticket estimate", "95 % interval", "composition", ""):
+        table.add_column(heading)
+    for row in rows:
+        interval = f"{percent(row.low)} to {percent(row.high)}" if row.low is not None else percent(None)
+        found = " ".join(filter(None, [row.verdict, row.reason]))
+        mark = "as expected" if row.as_expected else "NOT as expected" if row.required else "unusual"
+        cells = (row.lane, row.expected, found, percent(row.gain), interval, row.composition, mark)
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)

@@ -1,0 +1,50 @@
+"""The one way in which roundkit tells a person that something was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason for refusing: a stable code, where it is, what it is, and what would fix it.
+
+    Attributes:
+        code: Stable kebab-case identifier, e.g. ``scope-overlap``.
+        message: One sentence in plain words that contains the offending value.
+        place: File and key (``round.yaml: lanes[1].globs``), or a command-line option.
+        remedy: What the reader can do about it.
+    """
+
+    code: str
+    message: str
+    place: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Render as ``[code] place: message (remedy)``."""
+        place = f"{self.place}: " if self.place else ""
+        remedy = f"\n    → {self.remedy}" if self.remedy else ""
+        return f"[{self.code}] {place}{self.message}{remedy}"
+
+
+class RoundkitError(Exception):
+    """Base of every error that roundkit raises on purpose. Shown without a traceback."""
+
+    exit_code = 1
+
+
+class Refused(RoundkitError):
+    """The request was refused before anything was written; carries every problem found at once."""
+
+    exit_code = 3
+
+    def __init__(self, refusals: Iterable[Refusal] | Refusal) -> None:
+        self.refusals = (refusals,) if isinstance(refusals, Refusal) else tuple(refusals)
+        super().__init__("\n".join(str(refusal) for refusal in self.refusals))
+
+
+def refuse(code: str, message: str, *, place: str = "", remedy: str = "") -> Refused:
+    """Build a :class:`Refused` with one refusal, for ``raise refuse(...)``."""
+    return Refused(Refusal(code=code, message=message, place=place, remedy=remedy))

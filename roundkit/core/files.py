@@ -1,0 +1,80 @@
+"""The one atomic writer, and folder digests that do not follow links."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+from roundkit.core.canonical import canonical_bytes, digest_bytes, digest_file, digest_json
+
+
+def atomic_write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a file so that a reader sees the old bytes or the new ones, and never a part.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any, *, mode: int = 0o644) -> str:
+    """Write a value as canonical JSON, atomically, and return the digest of the bytes written."""
+    data = canonical_bytes(value)
+    atomic_write(path, data, mode=mode)
+    return digest_bytes(data)
+
+
+def tree_digest(root: Path, *, skip: frozenset[str] = frozenset({".git", ".roundkit"})) -> str:
+    """Return one digest over every path, kind, executable bit and content below a folder.
+
+    Args:
+        root: The folder.
+        skip: Names at the top of the folder that do not count.
+
+    Raises:
+        OSError: something below the folder cannot be read.
+    """
+    rows: list[list[str]] = []
+    for folder, folders, names in os.walk(root, followlinks=False):
+        here = Path(folder)
+        if here == root:
+            folders[:] = [name for name in folders if name not in skip]
+            names = [name for name in names if name not in skip]
+        linked = [name for name in folders if (here / name).is_symlink()]
+        rows.extend(_row(root, here / name) for name in [*names, *linked])
+    return digest_json(sorted(rows))
+
+
+def _row(root: Path, path: Path) -> list[str]:
+    relative = path.relative_to(root).as_posix()
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return [relative, "120000", digest_bytes(os.fsencode(path.readlink()))]
+    if stat.S_ISREG(mode):
+        return [relative, "100755" if mode & 0o100 else "100644", digest_file(path)]
+    return [relative, f"{stat.S_IFMT(mode):o}", ""]

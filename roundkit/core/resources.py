@@ -1,0 +1,24 @@
+"""Where the templates and notebooks that ship with roundkit lie: in the wheel, or beside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped(kind: str) -> Path:
+    """Return the folder of shipped ``templates`` or ``notebooks``.
+
+    Raises:
+        FileNotFoundError: the installation is incomplete.
+    """
+    for root in (_PACKAGE / "_shipped", _PACKAGE.parent):
+        if (root / kind).is_dir():
+            return root / kind
+    raise FileNotFoundError(f"this installation of roundkit has no {kind} folder; install it again")
+
+
+def harness_folder() -> Path:
+    """Return the folder of the standard-library-only benchmark harness."""
+    return _PACKAGE / "harness"

@@ -1,0 +1,121 @@
+"""Reading a folder that nobody vouches for: no link is followed, every read is bounded and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundkit.evidence import layout
+from roundkit.evidence.problem import problem
+
+_CHUNK_BYTES = 1 << 20
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class EvidenceFolder:
+    """A folder of evidence, read by name only through descriptors that follow no link.
+
+    Attributes:
+        root: The folder; the path that leads to it may hold links, nothing inside may.
+    """
+
+    root: Path
+
+    def list_files(self) -> dict[str, int]:
+        """Return every regular file below the folder with its size in bytes.
+
+        Raises:
+            EvidenceProblem: something is neither a folder nor a regular file, or there is too much.
+        """
+        found: dict[str, int] = {}
+        self._list(self.root, "", found)
+        return found
+
+    def _list(self, folder: Path, prefix: str, found: dict[str, int]) -> None:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise problem(
+                "no-evidence", f"cannot list the folder: {error.strerror}", where=prefix or str(folder)
+            ) from error
+        for entry in entries:
+            name = f"{prefix}{entry.name}"
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                if prefix.count("/") >= 1:
+                    raise problem(
+                        "extra-file", f"{_shown(name)} is a folder that no evidence has", where=name
+                    )
+                self._list(folder / entry.name, f"{name}/", found)
+            elif stat.S_ISREG(status.st_mode):
+                found[name] = status.st_size
+            else:
+                raise problem("not-a-file", f"{_shown(name)} is a link or a special file", where=name)
+            if len(found) > layout.MAX_FILES:
+                raise problem("too-large", f"more than {layout.MAX_FILES} files", where=str(self.root))
+
+    def read(self, name: str, *, limit: int) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            EvidenceProblem: it is missing, is not a regular file, or is larger than ``limit`` bytes.
+        """
+        with self._open(name) as descriptor:
+            size = os.fstat(descriptor).st_size
+            if size > limit:
+                raise problem("too-large", f"{name} has {size} bytes, more than {limit}", where=name)
+            pieces, left = [], limit + 1
+            while left > 0 and (piece := os.read(descriptor, min(_CHUNK_BYTES, left))):
+                pieces.append(piece)
+                left -= len(piece)
+        data = b"".join(pieces)
+        if len(data) > limit:
+            raise problem("too-large", f"{name} grew beyond {limit} bytes", where=name)
+        return data
+
+    def digest(self, name: str, *, size: int) -> str:
+        """Return the SHA-256 of a file of the given size, read in pieces.
+
+        Raises:
+            EvidenceProblem: it is missing, is not a regular file, or has another size.
+        """
+        hashed, seen = hashlib.sha256(), 0
+        with self._open(name) as descriptor:
+            while seen <= size and (piece := os.read(descriptor, _CHUNK_BYTES)):
+                hashed.update(piece)
+                seen += len(piece)
+        if seen != size:
+            raise problem("wrong-size", f"{name} does not have the {size} bytes of the index", where=name)
+        return hashed.hexdigest()
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[int]:
+        *folders, last = name.split("/")
+        opened: list[int] = []
+        try:
+            try:
+                opened.append(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+                for part in folders:
+                    opened.append(os.open(part, _FOLDER_FLAGS, dir_fd=opened[-1]))
+                opened.append(os.open(last, _FILE_FLAGS, dir_fd=opened[-1]))
+            except FileNotFoundError as error:
+                raise problem("missing-file", f"{name} is missing", where=name) from error
+            except OSError as error:
+                raise problem("not-a-file", f"{name}: {error.strerror}", where=name) from error
+            if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
+                raise problem("not-a-file", f"{name} is not a regular file", where=name)
+            yield opened[-1]
+        finally:
+            for descriptor in reversed(opened):
+                os.close(descriptor)
+
+
+def _shown(name: str) -> str:
+    return ascii(name)[1:-1]

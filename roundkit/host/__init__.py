@@ -1,0 +1,1 @@
+"""Floor 1: what the machine gives: confinement, devices, leases, probes."""

@@ -1,0 +1,230 @@
+"""Control groups: limits and counters for a whole run, version 1 or 2, where they can be written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+from roundkit.host.confine.types import Limits
+
+_serial = count()
+_REMOVE_WITHIN_S = 5.0
+_PREFIX = "roundkit-"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted hierarchy that has a controller, and this process's folder in it."""
+
+    version: int
+    base: Path
+
+
+class Cgroup:
+    """The groups of one run, below the coordinator's own.
+
+    Attributes:
+        enforced: Limit name → mechanism, e.g. ``{"memory": "cgroup-v1"}``.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.enforced: dict[str, str] = {}
+        self._dirs: dict[str, tuple[int, Path]] = {}
+        self._made: list[Path] = []
+        self._unified: Path | None = None
+        self._name = f"{_PREFIX}{os.getpid()}-{next(_serial)}"
+        if limits.memory_bytes is not None and self._open("memory"):
+            self._limit_memory(limits.memory_bytes)
+        if limits.pids is not None and self._open("pids"):
+            self._limit_pids(limits.pids)
+        if self._open("cpu"):
+            self.enforced["cpu"] = self._by("cpu")
+
+    def _open(self, controller: str) -> bool:
+        for hierarchy in hierarchies().get(controller, ()):
+            path = hierarchy.base / self._name
+            # A process is in one group of version 2, so one folder serves every controller there.
+            if hierarchy.version == 2 and self._unified not in (None, path):
+                continue
+            if path not in self._made:
+                try:
+                    path.mkdir()
+                except OSError:
+                    continue
+                self._made.append(path)
+            if (path / _PROOF[controller, hierarchy.version]).exists():
+                self._dirs[controller] = (hierarchy.version, path)
+                if hierarchy.version == 2:
+                    self._unified = path
+                return True
+            if path != self._unified:
+                path.rmdir()
+                self._made.remove(path)
+        return False
+
+    def _by(self, controller: str) -> str:
+        return f"cgroup-v{self._dirs[controller][0]}"
+
+    def _write(self, controller: str, name: str, value: object) -> bool:
+        try:
+            (self._dirs[controller][1] / name).write_text(str(value))
+        except OSError:
+            return False
+        return True
+
+    def _read(self, controller: str, name: str) -> str:
+        try:
+            return (self._dirs[controller][1] / name).read_text()
+        except (OSError, KeyError):
+            return ""
+
+    def _limit_memory(self, limit_bytes: int) -> None:
+        version = self._dirs["memory"][0]
+        if version == 1:
+            held = self._write("memory", "memory.limit_in_bytes", limit_bytes)
+            # Only where the kernel accounts for swap; without it memory alone is the limit.
+            self._write("memory", "memory.memsw.limit_in_bytes", limit_bytes)
+        else:
+            held = self._write("memory", "memory.max", limit_bytes)
+            self._write("memory", "memory.swap.max", 0)
+        if held:
+            self.enforced["memory"] = self._by("memory")
+
+    def _limit_pids(self, limit: int) -> None:
+        # Two more than promised: bubblewrap and the init of the process namespace count too.
+        if self._write("pids", "pids.max", limit + 2):
+            self.enforced["pids"] = self._by("pids")
+
+    def add(self, *pids: int) -> None:
+        """Move processes into the groups.
+
+        Raises:
+            OSError: The kernel refuses; nothing may then run.
+        """
+        for path in self._made:
+            fd = os.open(f"{path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                for pid in pids:
+                    os.write(fd, str(pid).encode())
+            finally:
+                os.close(fd)
+
+    def holds(self, pid: int) -> bool:
+        """Say whether a process is in every one of the groups."""
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        return sum(line.endswith("/" + self._name) for line in lines) == len(self._made)
+
+    def cpu_s(self) -> float | None:
+        """Return the CPU seconds used so far, None if no hierarchy counts them."""
+        if "cpu" not in self._dirs:
+            return None
+        if self._dirs["cpu"][0] == 1:
+            text = self._read("cpu", "cpuacct.usage").strip()
+            return int(text) / 1e9 if text else None
+        return _scaled(r"usage_usec (\d+)", self._read("cpu", "cpu.stat"), 1e-6)
+
+    def peak_memory_bytes(self) -> int | None:
+        """Return the highest memory use so far, None if no hierarchy counts it."""
+        text = self._read("memory", "memory.max_usage_in_bytes") or self._read("memory", "memory.peak")
+        return int(text) if text.strip() else None
+
+    def memory_exceeded(self) -> bool:
+        """Say whether the kernel has killed a process of the run over its memory limit."""
+        text = self._read("memory", "memory.oom_control") or self._read("memory", "memory.events")
+        return bool(_scaled(r"oom_kill (\d+)", text, 1))
+
+    def pids_exceeded(self) -> bool:
+        """Say whether the run was refused a new process over its limit."""
+        return bool(_scaled(r"max (\d+)", self._read("pids", "pids.events"), 1))
+
+    def close(self) -> None:
+        """Remove the groups; the last process has left them by then."""
+        until = time.monotonic() + _REMOVE_WITHIN_S
+        for path in self._made:
+            while True:
+                try:
+                    path.rmdir()
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    if time.monotonic() > until:
+                        break
+                    time.sleep(0.0003)
+                else:
+                    break
+        self._made.clear()
+
+
+_PROOF = {
+    ("memory", 1): "memory.limit_in_bytes",
+    ("memory", 2): "memory.max",
+    ("pids", 1): "pids.max",
+    ("pids", 2): "pids.max",
+    ("cpu", 1): "cpuacct.usage",
+    ("cpu", 2): "cpu.stat",
+}
+
+
+def _scaled(pattern: str, text: str, factor: float) -> float | None:
+    match = re.search(pattern, text)
+    return int(match[1]) * factor if match else None
+
+
+@cache
+def hierarchies() -> dict[str, tuple[Hierarchy, ...]]:
+    """Find where groups with each controller may be made: below this process's own, else beside it."""
+    own = _own_groups()
+    found: dict[str, list[Hierarchy]] = {"memory": [], "pids": [], "cpu": []}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        root, mountpoint = before.split(" ")[3:5]
+        if kind == "cgroup2":
+            bases = _bases(Path(mountpoint), root, own.get("", "/"))
+            for controller in found:
+                # The plain counter of CPU time needs no controller, so the own group always does.
+                found[controller] += [Hierarchy(2, base) for base in bases]
+        elif kind == "cgroup":
+            names = options.split(" ")[-1].split(",")
+            for controller, name in (("memory", "memory"), ("pids", "pids"), ("cpu", "cpuacct")):
+                if name in names:
+                    bases = _bases(Path(mountpoint), root, own.get(name, "/"))
+                    found[controller] += [Hierarchy(1, base) for base in bases]
+    return {controller: tuple(places) for controller, places in found.items()}
+
+
+def _own_groups() -> dict[str, str]:
+    own: dict[str, str] = {}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            own[controller] = path
+    return own
+
+
+def _bases(mountpoint: Path, root: str, path: str) -> list[Path]:
+    relative = os.path.relpath(path, root)
+    if relative.startswith(".."):
+        # The path is the host's, the mount the container's: its top is the own group.
+        return [mountpoint]
+    own = Path(os.path.normpath(mountpoint / relative))
+    return [own] if own == mountpoint else [own, own.parent]
+
+
+def sweep() -> list[Path]:
+    """Remove the empty groups of coordinators that are gone; return what was removed."""
+    removed = []
+    for base in {hierarchy.base for places in hierarchies().values() for hierarchy in places}:
+        for path in base.glob(f"{_PREFIX}*"):
+            pid = path.name.removeprefix(_PREFIX).split("-")[0]
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+                    removed.append(path)
+    return removed

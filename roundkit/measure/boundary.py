@@ -1,0 +1,220 @@
+"""What each process of a trial is granted: mounts, working folder, variables. Both sides get the same.
+
+Inside, the checkout under test is always at ``/round/checkout``, so that neither its name nor its place
+tells the sides apart. ``{python}``, ``{harness}``, ``{result}`` and ``{hash_seed}`` are replaced in
+arguments and in the values of variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundkit.core.canonical import digest_json
+from roundkit.core.resources import harness_folder
+from roundkit.host.confine import Mount
+from roundkit.host.devices import Binding
+from roundkit.models.measurement import PlannedTrial, RunSpec
+from roundkit.models.round_plan import FrozenRuntime
+
+CHECKOUT = Path("/round/checkout")
+SCRATCH = Path("/round/scratch")
+TRIAL = Path("/round/trial")
+RESULT_NAME = "result.json"
+OUTPUTS_NAME = "outputs"
+HARNESS_ROOT = Path("/opt/roundkit")
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_HASH_SEEDS = 4294967295
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Everything that one confined process of a trial is given."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    writable: tuple[Mount, ...]
+    readable: tuple[Mount, ...]
+    cwd: Path = CHECKOUT
+
+
+@dataclass(frozen=True)
+class TrialFiles:
+    """What one side's trials see, prepared anew for each quad.
+
+    Attributes:
+        checkout: Fresh copy of the side's built checkout, with mount points for protected files.
+        protected: The incumbent's protected files, mounted over it.
+        driver_checkout: The protected files alone: what the driver sees.
+        validator_checkout: Protected and hidden files alone: what the validator sees.
+    """
+
+    checkout: Path
+    protected: tuple[Mount, ...]
+    driver_checkout: Path
+    validator_checkout: Path
+
+
+@dataclass(frozen=True)
+class TrialFolders:
+    """The private folders of one trial, each writable for one process.
+
+    Attributes:
+        trial: Where the result and the outputs go.
+        scratch: Of the process that writes the result.
+        worker_scratch: Of the worker.
+        validator_scratch: Of the validator.
+    """
+
+    trial: Path
+    scratch: Path
+    worker_scratch: Path
+    validator_scratch: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> TrialFolders:
+        """Make them, empty, in a folder that does not exist yet."""
+        folder.mkdir()
+        folder.chmod(0o711)
+        folders = cls(folder / "trial", folder / "scratch", folder / "worker", folder / "validator")
+        for path in (folders.trial, folders.trial / OUTPUTS_NAME, folders.scratch, folders.worker_scratch):
+            path.mkdir()
+        folders.validator_scratch.mkdir()
+        return folders
+
+
+@dataclass(frozen=True)
+class TrialBoundary:
+    """Builds the grants of one trial's processes.
+
+    Attributes:
+        spec: How a trial runs.
+        planned: Which trial this is.
+        files: What the side's trials see.
+        folders: The trial's private folders.
+        binding: What reaches the devices.
+    """
+
+    spec: RunSpec
+    planned: PlannedTrial
+    files: TrialFiles
+    folders: TrialFolders
+    binding: Binding
+
+    def single(self) -> Grant:
+        """Grant the one process of a single-process benchmark."""
+        assert self.spec.benchmark.argv is not None
+        return self._grant(
+            self.spec.benchmark.argv,
+            readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
+            writable=(Mount(self.folders.trial, TRIAL), Mount(self.folders.scratch, SCRATCH)),
+            env=self._result_variables(),
+            on_device=True,
+        )
+
+    def driver(self) -> Grant:
+        """Grant the driver: no file of the candidate, but the result."""
+        assert self.spec.benchmark.driver is not None
+        return self._grant(
+            self.spec.benchmark.driver,
+            readable=(Mount(self.files.driver_checkout, CHECKOUT),),
+            writable=(Mount(self.folders.trial, TRIAL), Mount(self.folders.scratch, SCRATCH)),
+            env=self._result_variables(),
+        )
+
+    def worker(self) -> Grant:
+        """Grant the worker: the checkout, but neither the result nor the seed of the inputs."""
+        assert self.spec.benchmark.worker is not None
+        return self._grant(
+            self.spec.benchmark.worker,
+            readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
+            writable=(Mount(self.folders.worker_scratch, SCRATCH),),
+            env={},
+            on_device=True,
+        )
+
+    def validator(self) -> Grant:
+        """Grant the validator: protected and hidden files, and the trial's folder to read."""
+        assert self.spec.validator is not None
+        return self._grant(
+            self.spec.validator.argv,
+            readable=(Mount(self.files.validator_checkout, CHECKOUT), Mount(self.folders.trial, TRIAL)),
+            writable=(Mount(self.folders.validator_scratch, SCRATCH),),
+            env=self._result_variables(),
+        )
+
+    def _result_variables(self) -> dict[str, str]:
+        return {
+            "ROUNDKIT_RESULT_PATH": str(TRIAL / RESULT_NAME),
+            "ROUNDKIT_OUTPUT_DIR": str(TRIAL / OUTPUTS_NAME),
+            "ROUNDKIT_SEED": str(self.planned.seed),
+            "ROUNDKIT_REPETITIONS": str(self.spec.repetitions),
+        }
+
+    def _grant(
+        self,
+        argv: Iterable[str],
+        *,
+        readable: tuple[Mount, ...],
+        writable: tuple[Mount, ...],
+        env: Mapping[str, str],
+        on_device: bool = False,
+    ) -> Grant:
+        seed = hash_seed(self.spec.round_digest, self.planned.pair)
+        device = self.binding if on_device else Binding()
+        return Grant(
+            argv=expand(argv, self.spec.runtime, seed),
+            env={**expand_environment(self.spec, seed), **device.env, **env},
+            writable=writable,
+            readable=(*readable, *standing_mounts(self.spec.runtime), *device.readable),
+        )
+
+
+def hash_seed(round_digest: str, pair: int | None) -> int:
+    """Return what ``{hash_seed}`` stands for: the same on both sides of a pair, another in the next.
+
+    It reaches the candidate, so it is not made from the seed of the inputs: who knows those can answer
+    before the clock starts.
+    """
+    return int(digest_json(["hash-seed", round_digest, pair])[:8], 16) % _HASH_SEEDS
+
+
+def expand(argv: Iterable[str], runtime: FrozenRuntime, seed: int) -> tuple[str, ...]:
+    """Replace the placeholders in a command's words."""
+    return tuple(_expand_word(word, runtime, seed) for word in argv)
+
+
+def expand_environment(spec: RunSpec, seed: int) -> dict[str, str]:
+    """Return the plan's variables with the placeholders in their values replaced."""
+    return {name: _expand_word(value, spec.runtime, seed) for name, value in spec.environment.items()}
+
+
+def standing_mounts(runtime: FrozenRuntime) -> tuple[Mount, ...]:
+    """Return what is readable in every boundary: the plan's folders, the interpreter, the harness."""
+    granted: dict[Path, Mount] = {}
+    for path in (*map(Path, runtime.readable), *_interpreter_folders(Path(runtime.python))):
+        if not any(path.is_relative_to(top) for top in (*_SYSTEM, *map(str, granted))):
+            granted[path] = Mount(path.resolve(), path)
+    inside = HARNESS_ROOT / "roundkit" / "harness"
+    return (*granted.values(), Mount(harness_folder(), inside))
+
+
+def _interpreter_folders(python: Path) -> list[Path]:
+    """Return the environment that an interpreter belongs to, and the installation behind it."""
+    folders = [python.resolve().parent.parent]
+    if (python.parent.parent / "pyvenv.cfg").is_file():
+        folders.append(python.parent.parent)
+    return folders
+
+
+def _expand_word(word: str, runtime: FrozenRuntime, seed: int) -> str:
+    for name, value in (
+        ("python", runtime.python),
+        ("harness", str(HARNESS_ROOT)),
+        ("result", str(TRIAL / RESULT_NAME)),
+        ("hash_seed", str(seed)),
+    ):
+        word = word.replace(f"{{{name}}}", value)
+    return word

@@ -1,0 +1,139 @@
+"""Where experiments run: the interface that a cluster engine implements as well, and the local pool."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from roundkit.host.devices import lease_names
+from roundkit.host.lease import holders
+from roundkit.measure.broke import DeviceBusy
+from roundkit.measure.experiment import Progress, run_experiment
+from roundkit.models.measurement import ExperimentRecord, MeasurementRequest
+from roundkit.models.round_plan import DeviceSet
+
+
+class DevicePool(Protocol):
+    """Takes frozen measurement requests and gives their records back."""
+
+    def free_sets(self) -> tuple[DeviceSet, ...]:
+        """Return the device sets that could take an experiment now."""
+        ...
+
+    def submit(
+        self, request: MeasurementRequest, *, progress: Progress | None = None
+    ) -> Future[ExperimentRecord]:
+        """Start an experiment on a free device set that the request may use.
+
+        The future raises :class:`DeviceBusy` where somebody outside the pool was faster; the request is
+        then as good as never submitted.
+
+        Raises:
+            DeviceBusy: no device set that the request may use is free.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs at its next trial, as interrupted, and wait for it."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: MeasurementRequest
+    progress: Progress | None
+    future: Future[ExperimentRecord]
+
+
+class LocalPool:
+    """One thread for each device set of this host, for as long as the pool lives.
+
+    A confined command dies with the *thread* that started it, so no thread may end before its work.
+
+    Args:
+        device_sets: The sets that this pool may use.
+        lease_root: Where this host keeps leases.
+    """
+
+    def __init__(self, device_sets: Sequence[DeviceSet], *, lease_root: Path) -> None:
+        self._sets = tuple(device_sets)
+        self._lease_root = lease_root
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._idle = {device_set.id for device_set in self._sets}
+        self._jobs: dict[str, queue.SimpleQueue[_Job | None]] = {
+            device_set.id: queue.SimpleQueue() for device_set in self._sets
+        }
+        self._threads = [
+            threading.Thread(
+                target=self._serve, args=(device_set,), name=f"devices-{device_set.id}", daemon=True
+            )
+            for device_set in self._sets
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def free_sets(self) -> tuple[DeviceSet, ...]:
+        """Return the sets that no experiment of this pool and no other holder on this host uses now."""
+        held = {holder.device for holder in holders(self._lease_root)}
+        with self._lock:
+            idle = set(self._idle)
+        return tuple(
+            device_set
+            for device_set in self._sets
+            if device_set.id in idle and held.isdisjoint(lease_names(device_set.platform, device_set.devices))
+        )
+
+    def submit(
+        self, request: MeasurementRequest, *, progress: Progress | None = None
+    ) -> Future[ExperimentRecord]:
+        """Start an experiment on an idle device set that the request may use.
+
+        Raises:
+            DeviceBusy: every such set is in use by this pool, or the pool is closed.
+        """
+        job = _Job(request, progress, Future())
+        with self._lock:
+            chosen = next((one for one in request.device_sets if one.id in self._idle), None)
+            if chosen is None or self._stop.is_set():
+                raise DeviceBusy(f"no device set is free for {request.experiment_id}")
+            self._idle.discard(chosen.id)
+            job.future.set_running_or_notify_cancel()
+            self._jobs[chosen.id].put(job)
+        return job.future
+
+    def close(self) -> None:
+        """End what runs at its next trial, as interrupted, and wait for it; a second call does nothing."""
+        with self._lock:
+            self._stop.set()
+        for jobs in self._jobs.values():
+            jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self, device_set: DeviceSet) -> None:
+        while (job := self._jobs[device_set.id].get()) is not None:
+            request = job.request.model_copy(update={"device_sets": (device_set,)})
+            try:
+                record = run_experiment(
+                    request,
+                    lease_root=self._lease_root,
+                    progress=job.progress,
+                    should_stop=self._stop.is_set,
+                )
+            except BaseException as error:  # handed to whoever waits for the future
+                self._release(device_set)
+                job.future.set_exception(error)
+            else:
+                self._release(device_set)
+                job.future.set_result(record)
+
+    def _release(self, device_set: DeviceSet) -> None:
+        """Make the set idle before the future is done, so that who waits for it can submit again."""
+        with self._lock:
+            self._idle.add(device_set.id)

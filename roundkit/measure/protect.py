@@ -1,0 +1,143 @@
+"""The protected files of an incumbent: what is mounted over a checkout, and what a copy leaves out for it."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from roundkit.core.globs import GlobSet
+from roundkit.host.confine import Mount
+from roundkit.measure.trees import copy_entry, copy_tree, list_files, make_parents
+
+# No file is called so; a glob that matches it matches everything in its folder.
+_ANY_NAME = ".no-file-has-this-name"
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How the protected files of one built incumbent are laid over a checkout.
+
+    Attributes:
+        incumbent: The built incumbent that they come from.
+        protected: Globs of what comes from the incumbent, whatever a candidate holds.
+        hidden: Globs of what only the validator sees.
+        folders: Folders in which every possible file is protected and none is hidden: one mount each.
+        files: Single protected files, outside those folders.
+        links: Single protected symlinks; they are copied, since a link cannot be mounted.
+    """
+
+    incumbent: Path
+    protected: GlobSet
+    hidden: GlobSet
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    links: tuple[str, ...]
+    _modules: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+
+    def mounts(self, checkout: Path) -> tuple[Mount, ...]:
+        """Return the read-only mounts over a checkout that appears at that path inside the boundary."""
+        return tuple(Mount(self.incumbent / path, checkout / path) for path in (*self.folders, *self.files))
+
+    def copy_side(self, built: Path, target: Path) -> None:
+        """Copy a built checkout with mount points, instead of its own files, where protected ones go.
+
+        What the checkout holds at hidden paths, and what Python would load in place of a protected
+        module (planted bytecode, for example), is left out.
+
+        Raises:
+            OSError: something cannot be read or written.
+        """
+        copy_tree(built, target, leave_out=self._left_out)
+        for path in self.folders:
+            make_parents(target, f"{path}/x")
+        for path in self.files:
+            make_parents(target, path)
+            place = target / path
+            place.touch(exist_ok=False)
+        for path in self.links:
+            make_parents(target, path)
+            copy_entry(self.incumbent / path, target / path)
+
+    def _left_out(self, path: str) -> bool:
+        return (
+            self.protected.matches(path)
+            or self.hidden.matches(path)
+            or path in self.folders
+            or self._stands_in_for_module(path)
+        )
+
+    def _stands_in_for_module(self, path: str) -> bool:
+        """Say whether Python would load this file where a protected module is asked for.
+
+        Bytecode always does. An extension module, or a package of the same name, does too, and counts
+        unless the incumbent has it as well.
+        """
+        pure = PurePosixPath(path)
+        parent, stem = pure.parent, pure.name.partition(".")[0]
+        if parent.name == "__pycache__" and (str(parent.parent), stem) in self._modules:
+            return True
+        extension = pure.suffix == ".so" and (str(parent), stem) in self._modules
+        package = stem == "__init__" and (str(parent.parent), parent.name) in self._modules
+        return (extension or package) and not (self.incumbent / path).exists()
+
+
+def plan_protection(incumbent: Path, protected: GlobSet, hidden: GlobSet) -> Protection:
+    """Work out the fewest mounts that lay an incumbent's protected files over a checkout.
+
+    Args:
+        incumbent: The built incumbent.
+        protected: Globs of protected paths.
+        hidden: Globs of paths that only the validator sees.
+
+    Raises:
+        OSError: the incumbent cannot be read.
+    """
+    present = sorted(list_files(incumbent))
+    folders: set[str] = set()
+    files, links = [], []
+    secret = set(hidden.select(present))
+    closed = {str(parent) for path in secret for parent in PurePosixPath(path).parents}
+    for path in protected.select(present):
+        if path in secret:
+            continue
+        whole = _topmost_whole(path, protected, closed)
+        if whole is not None:
+            folders.add(whole)
+            continue
+        mode = (incumbent / path).lstat().st_mode
+        if stat.S_ISLNK(mode):
+            links.append(path)
+        elif stat.S_ISREG(mode):
+            files.append(path)
+    modules = frozenset(
+        (str(PurePosixPath(path).parent), PurePosixPath(path).stem) for path in files if path.endswith(".py")
+    )
+    return Protection(
+        incumbent, protected, hidden, tuple(sorted(folders)), tuple(files), tuple(links), modules
+    )
+
+
+def copy_matching(source: Path, target: Path, wanted: GlobSet, *, omit: GlobSet | None = None) -> None:
+    """Copy only the files that a glob matches; folders exist only where such a file needs them.
+
+    Raises:
+        OSError: something cannot be read or written.
+    """
+    make_parents(target.parent, f"{target.name}/x")
+    for path in wanted.select(sorted(list_files(source))):
+        if omit is None or not omit.matches(path):
+            make_parents(target, path)
+            copy_entry(source / path, target / path)
+
+
+def _topmost_whole(path: str, protected: GlobSet, closed: set[str]) -> str | None:
+    """Return the highest folder above a path that is protected as a whole, if any is."""
+    for parent in reversed(PurePosixPath(path).parents):
+        folder = str(parent)
+        whole = protected.matches(f"{folder}/{_ANY_NAME}") and protected.matches(
+            f"{folder}/{_ANY_NAME}/{_ANY_NAME}"
+        )
+        if folder != "." and folder not in closed and whole:
+            return folder
+    return None

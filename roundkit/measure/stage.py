@@ -1,0 +1,81 @@
+"""The work folder of one experiment: prepared once, with both sides copied anew for each quad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from roundkit.core.globs import GlobSet
+from roundkit.measure.boundary import CHECKOUT, TrialFiles
+from roundkit.measure.protect import Protection, copy_matching, plan_protection
+from roundkit.measure.trees import remove_tree
+from roundkit.models.measurement import MeasurementRequest, Side
+
+# Of equal length, so that no path tells the sides apart.
+_SIDE_FOLDERS: dict[Side, str] = {"baseline": "side-a", "candidate": "side-b"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is the same for all trials of an experiment.
+
+    Attributes:
+        work: The work folder, seen by the coordinator alone; trials see parts of it.
+        protection: How protected files come over a side's copy.
+    """
+
+    work: Path
+    protection: Protection
+
+    @classmethod
+    def prepare(cls, request: MeasurementRequest) -> Self:
+        """Make the work folder with what driver and validator see.
+
+        Raises:
+            OSError: something cannot be read or written.
+        """
+        work = Path(request.work_folder)
+        remove_tree(work)  # a predecessor that was killed left it behind
+        work.mkdir(parents=True)
+        # Passable, not readable: a confined command reaches what it is given as a user of its own.
+        work.chmod(0o711)
+        incumbent = Path(request.incumbent_built).resolve()
+        protected, hidden = request.run_spec.protected_paths, request.run_spec.hidden_paths
+        stage = cls(work.resolve(), plan_protection(incumbent, GlobSet(protected), GlobSet(hidden)))
+        copy_matching(incumbent, stage._driver_checkout, GlobSet(protected), omit=GlobSet(hidden))
+        copy_matching(incumbent, stage._validator_checkout, GlobSet((*protected, *hidden)))
+        return stage
+
+    @contextmanager
+    def fresh_copies(self, request: MeasurementRequest) -> Iterator[dict[Side, TrialFiles]]:
+        """Materialize both sides anew: what differs between two copies is noise, and no side's.
+
+        Raises:
+            OSError: something cannot be read or written.
+        """
+        built: dict[Side, str] = {"baseline": request.baseline.built, "candidate": request.candidate.built}
+        sides: dict[Side, TrialFiles] = {}
+        try:
+            for side, name in _SIDE_FOLDERS.items():
+                self.protection.copy_side(Path(built[side]), self.work / name)
+                sides[side] = TrialFiles(
+                    checkout=self.work / name,
+                    protected=self.protection.mounts(CHECKOUT),
+                    driver_checkout=self._driver_checkout,
+                    validator_checkout=self._validator_checkout,
+                )
+            yield sides
+        finally:
+            for name in _SIDE_FOLDERS.values():
+                remove_tree(self.work / name)
+
+    @property
+    def _driver_checkout(self) -> Path:
+        return self.work / "for-driver"
+
+    @property
+    def _validator_checkout(self) -> Path:
+        return self.work / "for-validator"

@@ -1,0 +1,248 @@
+"""One trial: run the benchmark on one side, read its result, have the outputs validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from roundkit.core.clock import Deadline, now_utc
+from roundkit.core.errors import Refused
+from roundkit.host.confine import (
+    ConfinementUnavailable,
+    Execution,
+    HostileOutput,
+    confined_execute,
+    read_output,
+)
+from roundkit.host.devices import Binding
+from roundkit.measure.boundary import RESULT_NAME, Grant, TrialBoundary, TrialFiles, TrialFolders
+from roundkit.measure.boundary_book import BoundaryBook
+from roundkit.measure.broke import MeasurementBroke
+from roundkit.measure.clocks import exceeds_clock
+from roundkit.measure.problems import Problem, end_problem, pair_problem, validator_problem
+from roundkit.measure.result import ResultProblem, check_metrics, parse_result, reduce_repetitions
+from roundkit.measure.result_watch import ResultWatch
+from roundkit.measure.trees import remove_tree
+from roundkit.models.measurement import PlannedTrial, Role, RunSpec, Trial, TrialResources
+
+PEAK_MEMORY_METRIC = "peak_memory_bytes"
+_MS_IN_S = 1000.0
+
+
+@dataclass
+class _Course:
+    """What is known of a trial so far."""
+
+    executions: dict[Role, Execution] = field(default_factory=dict)
+    metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    problem: Problem | None = None
+    validated: bool | None = None
+
+
+def run_trial(
+    spec: RunSpec,
+    planned: PlannedTrial,
+    files: TrialFiles,
+    folder: Path,
+    *,
+    binding: Binding,
+    book: BoundaryBook,
+) -> Trial:
+    """Run one trial and leave nothing of it behind but its record.
+
+    Args:
+        spec: How a trial runs.
+        planned: Its place in the schedule.
+        files: What the side's trials see.
+        folder: Where the trial's private folders are made; does not exist yet, its parent does.
+        binding: Cores and devices.
+        book: Where the boundaries that held are kept.
+
+    Returns:
+        The trial; ``problem`` says whether it is valid.
+
+    Raises:
+        MeasurementBroke: the infrastructure failed; nothing is known about either side.
+    """
+    started = now_utc()
+    load_1min = os.getloadavg()[0]
+    course = _Course()
+    with _infrastructure_errors(), _private_folders(folder) as folders:
+        boundary = TrialBoundary(spec, planned, files, folders, binding)
+        if spec.benchmark.forgeable:
+            _run_single(boundary, course)
+        else:
+            _run_pair(boundary, course)
+        if course.problem is None:
+            _read_figures(boundary, course)
+        if course.problem is None and spec.validator is not None:
+            _validate(boundary, course)
+    _check_disk(course, folder.parent)
+    candidate_run = course.executions["benchmark" if spec.benchmark.forgeable else "worker"]
+    problem = course.problem
+    return Trial(
+        planned=planned,
+        started_utc=started,
+        ended_utc=now_utc(),
+        metrics=course.metrics,
+        value=None if problem else reduce_repetitions(course.metrics[spec.metric.name]),
+        problem=problem.code_of(planned.side) if problem else None,
+        detail=problem.detail if problem else None,
+        resources=TrialResources(
+            wall_s=candidate_run.wall_s,
+            cpu_s=candidate_run.cpu_s,
+            peak_memory_bytes=candidate_run.peak_memory_bytes,
+            load_1min=load_1min,
+        ),
+        executions={role: book.enter(execution) for role, execution in course.executions.items()},
+        validated=course.validated,
+    )
+
+
+@contextmanager
+def _infrastructure_errors() -> Iterator[None]:
+    """Tell errors of the host from errors of the candidate."""
+    try:
+        yield
+    except ConfinementUnavailable as error:
+        raise MeasurementBroke(error.reason, str(error)) from error
+    except Refused as error:
+        raise MeasurementBroke(error.refusals[0].code, str(error)) from error
+
+
+@contextmanager
+def _private_folders(folder: Path) -> Iterator[TrialFolders]:
+    try:
+        yield TrialFolders.make(folder)
+    finally:
+        remove_tree(folder)
+
+
+def _check_disk(course: _Course, folder: Path) -> None:
+    """Take a crash on a disk that is full, even without the trial's own files, for the host's fault."""
+    if course.problem is not None and os.statvfs(folder).f_bavail == 0:
+        raise MeasurementBroke("disk-full", f"no space is left on the disk of {folder}")
+
+
+def _run_single(boundary: TrialBoundary, course: _Course) -> None:
+    spec = boundary.spec
+    with ResultWatch(boundary.folders.trial, RESULT_NAME) as watch:
+        execution = _execute(boundary, boundary.single(), Deadline.after(spec.benchmark.timeout_s))
+        course.executions["benchmark"] = execution
+        course.problem = end_problem(execution, spec.limits)
+        written = watch.problem()
+    if course.problem is None and written is not None:
+        course.problem = Problem("result", written)
+
+
+def _run_pair(boundary: TrialBoundary, course: _Course) -> None:
+    """Run driver and worker side by side, the standard output of each the standard input of the other."""
+    spec = boundary.spec
+    deadline = Deadline.after(spec.benchmark.timeout_s)
+    driver, worker = boundary.driver(), boundary.worker()
+    to_driver, from_worker = os.pipe()
+    to_worker, from_driver = os.pipe()
+    # Each call takes its two descriptors over and closes them once its process has them, so that the
+    # end of one process is the end of input for the other.
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="trial") as threads:
+        drivers = threads.submit(_execute, boundary, driver, deadline, to_driver, from_driver)
+        workers = threads.submit(_execute, boundary, worker, deadline, to_worker, from_worker)
+    course.executions["driver"] = drivers.result()
+    course.executions["worker"] = workers.result()
+    course.problem = pair_problem(drivers.result(), workers.result(), spec.limits)
+
+
+def _execute(
+    boundary: TrialBoundary,
+    grant: Grant,
+    deadline: Deadline,
+    stdin: int | None = None,
+    stdout: int | None = None,
+) -> Execution:
+    spec = boundary.spec
+    return confined_execute(
+        grant.argv,
+        cwd=grant.cwd,
+        writable=grant.writable,
+        readable=grant.readable,
+        deadline=deadline,
+        env=grant.env,
+        limits=spec.limits,
+        cpus=boundary.binding.cpus if spec.pin_cpus else None,
+        stdin=stdin,
+        stdout=stdout,
+    )
+
+
+def _read_figures(boundary: TrialBoundary, course: _Course) -> None:
+    """Take the metrics from the result and from the coordinator's own readings, and check them."""
+    spec = boundary.spec
+    own = _own_readings(boundary.spec, course)
+    own_instrument = spec.benchmark.instrument != "reported"
+    guards = [guard.name for guard in spec.metric.guards if guard.name not in own]
+    needed = bool(guards) or not own_instrument
+    try:
+        reported = _reported(boundary, needed=needed)
+        check_metrics(reported, None if own_instrument else spec.metric.name, guards)
+    except ResultProblem as error:
+        course.problem = Problem("result", str(error))
+        return
+    # What the benchmark reports under a name that the coordinator reads itself is kept, but decides nothing.
+    course.metrics = {
+        f"reported.{name}" if name in own else name: values for name, values in reported.items()
+    }
+    course.metrics |= own
+    clock = course.executions["benchmark" if spec.benchmark.forgeable else "driver"]
+    tolerance = spec.benchmark.clock_tolerance
+    if own_instrument or tolerance is None or clock.wall_s is None:
+        return
+    if exceeds_clock(reported[spec.metric.name], clock.wall_s, tolerance):
+        total = sum(reported[spec.metric.name])
+        course.problem = Problem(
+            "clock", f"reports {total:.3f} ms, but only {clock.wall_s * _MS_IN_S:.3f} ms passed"
+        )
+
+
+def _own_readings(spec: RunSpec, course: _Course) -> dict[str, tuple[float, ...]]:
+    """Return the metrics that are the coordinator's own: of the process that runs the candidate.
+
+    Raises:
+        MeasurementBroke: ``instrument-missing``: the host does not give one that the plan asks for.
+    """
+    run = course.executions["benchmark" if spec.benchmark.forgeable else "worker"]
+    wanted: dict[str, float | None] = {}
+    if spec.benchmark.instrument == "wall":
+        wanted[spec.metric.name] = None if run.wall_s is None else run.wall_s * _MS_IN_S
+    elif spec.benchmark.instrument == "cpu":
+        wanted[spec.metric.name] = None if run.cpu_s is None else run.cpu_s * _MS_IN_S
+    if any(guard.name == PEAK_MEMORY_METRIC for guard in spec.metric.guards):
+        wanted[PEAK_MEMORY_METRIC] = run.peak_memory_bytes
+    own: dict[str, tuple[float, ...]] = {}
+    for name, value in wanted.items():
+        if not value:  # null, or finer than this host's counter can tell
+            raise MeasurementBroke("instrument-missing", f"this host gives no reading for {name}")
+        own[name] = (float(value),)
+    return own
+
+
+def _reported(boundary: TrialBoundary, *, needed: bool) -> dict[str, tuple[float, ...]]:
+    try:
+        data = read_output(boundary.folders.trial, RESULT_NAME, boundary.spec.limits.output_bytes)
+    except HostileOutput as error:
+        if error.reason == "missing" and not needed:
+            return {}
+        raise ResultProblem(error.detail) from error
+    return parse_result(data)
+
+
+def _validate(boundary: TrialBoundary, course: _Course) -> None:
+    validator = boundary.spec.validator
+    assert validator is not None
+    execution = _execute(boundary, boundary.validator(), Deadline.after(validator.timeout_s))
+    course.executions["validator"] = execution
+    course.problem = validator_problem(execution)
+    course.validated = course.problem is None

@@ -1,0 +1,56 @@
+"""What every record has in common: frozen, closed to unknown keys, finite numbers, canonical bytes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+
+from roundkit.core.canonical import canonical_bytes, digest_bytes, parse_json
+from roundkit.core.clock import format_utc
+
+
+def _to_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("a time needs a timezone, e.g. 2026-01-31T12:00:00Z")
+    return moment.astimezone(UTC)
+
+
+UtcTime = Annotated[datetime, AfterValidator(_to_utc), PlainSerializer(format_utc, when_used="json")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+PositiveSeconds = Annotated[float, Field(gt=0.0)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Record(BaseModel):
+    """Base of every model that crosses a door or reaches a disk."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
+
+    def to_json_value(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        value: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return value
+
+    def to_bytes(self) -> bytes:
+        """Return the record's canonical JSON bytes (RFC 8785)."""
+        return canonical_bytes(self.to_json_value())
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical bytes."""
+        return digest_bytes(self.to_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, place: str) -> Self:
+        """Read a record from strict JSON.
+
+        Raises:
+            Refused: the bytes are not strict JSON (``malformed``).
+            pydantic.ValidationError: they do not fit the model.
+        """
+        parse_json(data, place=place)
+        return cls.model_validate_json(data, strict=True)

@@ -1,0 +1,235 @@
+"""The campaign plan, as its owner writes it in ``campaign.yaml``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from roundkit.host.confine import Limits
+from roundkit.models.base import CommitId, Digest, Fraction, Identifier, PositiveSeconds, Record, UtcTime
+
+Direction = Literal["lower", "higher"]
+EntryStatus = Literal["planned", "kept", "rejected"]
+Instrument = Literal["reported", "wall", "cpu"]
+Argv = Annotated[tuple[str, ...], Field(min_length=1)]
+Glob = Annotated[str, StringConstraints(min_length=1)]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class RepositoryRef(Record):
+    """Where the program lies: a path relative to the campaign file, and the branch that is improved."""
+
+    path: str = "."
+    branch: str
+
+
+class GuardMetric(Record):
+    """A metric that may not get worse than a limit.
+
+    ``limit`` is the allowed worsening as a fraction of the baseline, or an absolute bound in ``unit``.
+    """
+
+    name: Identifier
+    direction: Direction
+    limit: float
+    unit: str | None = None
+
+
+class Metric(Record):
+    """The one metric that decides, and the guards beside it."""
+
+    name: Identifier
+    unit: str
+    direction: Direction
+    guards: tuple[GuardMetric, ...] = ()
+
+
+class Command(Record):
+    """One confined command. ``{python}`` stands for the plan's interpreter."""
+
+    argv: Argv
+    timeout_s: PositiveSeconds
+
+
+class Benchmark(Record):
+    """How one trial runs: as a protected driver and a worker, or as one process (forgeable).
+
+    Attributes:
+        argv: The single-process command; null when driver and worker are given.
+        driver: The protected process that holds inputs, clock and result.
+        worker: The process that imports the candidate and answers over a pipe.
+        timeout_s: Wall-clock limit of one trial.
+        instrument: What is measured: the benchmark's own metric, or the coordinator's clocks.
+        clock_tolerance: Reported time may exceed the coordinator's wall clock by at most this fraction;
+            null when the metric is not a time in milliseconds.
+    """
+
+    argv: Argv | None = None
+    driver: Argv | None = None
+    worker: Argv | None = None
+    timeout_s: PositiveSeconds
+    instrument: Instrument
+    clock_tolerance: float | None = None
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> Self:
+        single, double = self.argv is not None, self.driver is not None and self.worker is not None
+        if single == double or (self.driver is None) != (self.worker is None):
+            raise ValueError("give either `argv`, or both `driver` and `worker`")
+        return self
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the candidate runs in the process that reports the result."""
+        return self.argv is not None
+
+
+class Runtime(Record):
+    """What stands ready inside the boundary beside the system's own folders.
+
+    Attributes:
+        python: Absolute path of the interpreter that ``{python}`` stands for; ``auto`` is resolved by
+            ``prepare`` to the interpreter that roundkit itself runs on, outside any virtual environment.
+        readable: Further absolute folders that commands may read.
+    """
+
+    python: str = "auto"
+    readable: tuple[str, ...] = ()
+
+
+class Noise(Record):
+    """What ``roundkit noise`` measured: sigma is the relative standard deviation of one trial."""
+
+    sigma: Fraction
+    instrument: Instrument
+    machine: str
+    date: str
+    trial_s: PositiveSeconds | None = None
+
+
+class Drift(Record):
+    """Limits for the A/A history, in units of one standard error."""
+
+    allowance: Annotated[float, Field(ge=0.0)]
+    limit: Annotated[float, Field(gt=0.0)]
+    single_limit: Annotated[float, Field(gt=0.0)]
+
+
+class TestPlan(Record):
+    """The gates. A round may tighten them and never loosen them.
+
+    Attributes:
+        ab_ba_pairs: Largest number of pairs of one experiment; even, at least 6.
+        repetitions: Timed runs within one trial, reduced by the median.
+        min_gain: The rollback line: a gain under this fraction is not kept.
+        loss_margin: A loss beyond this fraction is a regression.
+        sigma_min: How many sigma of evidence a verdict needs.
+        order_margin: An order effect beyond two of its standard errors withholds a verdict, since it may hide
+            a carry-over; one no larger than this fraction is too small to matter beside the gains sought.
+        remeasure_limit: How often an experiment that broke by no fault of the candidate is repeated.
+        noise: The machine's noise, when it was measured.
+        drift: CUSUM allowance and limit over A/A checks, and the limit of a single check, all in sigma.
+        validator_hashes: SHA-256 of validator files, when the owner wants them pinned.
+    """
+
+    __test__ = False
+
+    ab_ba_pairs: Annotated[int, Field(ge=6, multiple_of=2)]
+    repetitions: Annotated[int, Field(ge=1)]
+    min_gain: Fraction
+    loss_margin: Fraction
+    sigma_min: Annotated[float, Field(gt=0.0)]
+    order_margin: Fraction
+    remeasure_limit: Annotated[int, Field(ge=0)]
+    noise: Noise | None = None
+    drift: Drift
+    validator_hashes: dict[str, Digest] = Field(default_factory=dict)
+
+
+class SearchPlanEntry(Record):
+    """One direction worth trying."""
+
+    id: Identifier
+    target_stage: str
+    exposed_share: Fraction
+    conditional_headroom: Fraction
+    plane: str | tuple[str, ...]
+    hypothesis: str
+    scope: tuple[Glob, ...] = ()
+    status: EntryStatus
+    evidence: str | None = None
+
+
+class SearchPlanRevision(Record):
+    """One change of an entry's status; rows are only ever appended."""
+
+    time: UtcTime
+    round: Identifier
+    entry: Identifier
+    from_status: EntryStatus = Field(alias="from")
+    to_status: EntryStatus = Field(alias="to")
+    reason: str
+    evidence: str | None = None
+    changed_condition: str | None = None
+
+
+class NegativeMemory(Record):
+    """What failed, and under which conditions."""
+
+    entry: Identifier
+    round: Identifier
+    conditions: str
+    reason: str
+    evidence: str | None = None
+
+
+class CampaignBudget(Record):
+    """How many lanes one round may have."""
+
+    lanes_per_round: Annotated[int, Field(ge=1)]
+
+
+class IntakeLimits(Record):
+    """How large one submission may be: files, bytes of one file, bytes of all of them together."""
+
+    max_files: Annotated[int, Field(ge=1)]
+    max_file_bytes: Annotated[int, Field(ge=1)]
+    max_total_bytes: Annotated[int, Field(ge=1)]
+
+
+class SearchState(Record):
+    """Where the campaign stands."""
+
+    incumbent_revision: CommitId
+    incumbent_evidence: str | None = None
+    next_candidate_parent: CommitId | None = None
+    isolation: str = "lane-clone"
+    import_path: str | None = None
+    last_round_ledger: str | None = None
+
+
+class CampaignPlan(Record):
+    """A long effort to improve one program: search plan, gates and state."""
+
+    format: Literal["roundkit-campaign/1"]
+    campaign_id: Identifier
+    repository: RepositoryRef
+    metric: Metric
+    benchmark: Benchmark
+    validator: Command | None = None
+    build: Command | None = None
+    smoke: Command | None = None
+    target_package: str | None = None
+    protected_paths: Annotated[tuple[Glob, ...], Field(min_length=1)]
+    hidden_paths: tuple[Glob, ...] = ()
+    runtime: Runtime = Runtime()
+    environment: dict[VariableName, str]
+    limits: Limits
+    intake: IntakeLimits
+    test_plan: TestPlan
+    search_plan: tuple[SearchPlanEntry, ...]
+    search_plan_revisions: tuple[SearchPlanRevision, ...] = ()
+    negative_memory: tuple[NegativeMemory, ...] = ()
+    budget: CampaignBudget
+    search_state: SearchState

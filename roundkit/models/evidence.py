@@ -1,0 +1,41 @@
+"""The index of an evidence folder: every file with its size and digest, and the link to the one before."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from roundkit.models.base import Count, Digest, Identifier, Record, UtcTime
+
+
+class IndexedFile(Record):
+    """One file of the folder."""
+
+    path: str
+    size: Count
+    sha256: Digest
+
+
+class EvidenceIndex(Record):
+    """``index.json``. Its own SHA-256 is the evidence's digest.
+
+    Attributes:
+        kind: What the folder records.
+        previous: Digest of the previous round's index, null for a campaign's first.
+        tool_version: The version of roundkit that exported it.
+    """
+
+    format: Literal["roundkit-evidence/1"]
+    kind: Literal["round"]
+    campaign_id: Identifier
+    subject_id: Identifier
+    exported_utc: UtcTime
+    tool_version: str
+    previous: Digest | None
+    files: tuple[IndexedFile, ...]
+
+
+class SecretReveal(Record):
+    """The coordinator's secret, revealed: its SHA-256 stands in the frozen plan."""
+
+    format: Literal["roundkit-secret/1"]
+    secret_hex: Digest

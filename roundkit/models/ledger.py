@@ -1,0 +1,161 @@
+"""The record of a closed round: tickets, composition, rerun, and what became of every lane."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.campaign import EntryStatus
+from roundkit.models.lane import Manifest, TicketState
+from roundkit.models.measurement import VerdictRecord
+from roundkit.models.round_plan import HarnessName
+
+RejectCause = Literal[
+    "scope", "protected-path", "hash-mismatch", "symlink", "submodule", "mode", "too-large", "malformed",
+    "cap", "late", "ticket-collision", "build", "smoke", "import-path",
+]  # fmt: skip
+LaneOutcome = Literal["composed", "skipped", "no-passing-ticket", "no-result", "rerun-failed"]
+Provenance = Literal["scripted", "stub", "replay", "person", "model"]
+
+
+class CommandLog(Record):
+    """How a build, probe or smoke command of a candidate ended."""
+
+    step: Literal["build", "import-path", "smoke"]
+    exit_code: int | None
+    end_reason: str
+    wall_s: float
+    tail: str
+
+
+class TicketRecord(Record):
+    """One accepted or rejected submission, from intake to verdict."""
+
+    ticket: str
+    key: Digest
+    lane: Identifier
+    sequence: Count
+    manifest: Manifest
+    manifest_digest: Digest
+    intake_utc: UtcTime
+    state: TicketState
+    reject_cause: RejectCause | None
+    reject_detail: str | None
+    candidate_commit: CommitId | None
+    candidate_tree: CommitId | None
+    commands: tuple[CommandLog, ...]
+    experiments: tuple[Identifier, ...]
+    verdict: VerdictRecord | None
+    measured_utc: UtcTime | None
+    provenance: Provenance
+
+
+class RejectedSubmission(Record):
+    """An outbox entry that could not even become a ticket (its manifest cannot be read)."""
+
+    lane: Identifier
+    entry: str
+    cause: RejectCause
+    detail: str
+    intake_utc: UtcTime
+
+
+class InteractionRatio(Record):
+    """A step's gain over the lane's standalone gain, both in the metric's unit, with its 95 % interval.
+
+    ``basis`` says where the standalone gain came from; step 1's ratio is 1 by construction.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    basis: Literal["fresh", "reused-selected", "by-construction", "unmeasurable"]
+
+
+class CompositionStep(Record):
+    """One lane laid on the head so far and measured against it."""
+
+    step: Count
+    lane: Identifier
+    ticket: str
+    head_before: CommitId
+    tree: CommitId | None
+    candidate: CommitId | None
+    experiment: Identifier | None
+    reused: bool
+    verdict: VerdictRecord
+    kept: bool
+    ratio: InteractionRatio
+
+
+class RerunRecord(Record):
+    """The final head, or the best single lane, once more against I0; ``lanes`` are those it holds."""
+
+    kind: Literal["rerun", "fallback"]
+    commit: CommitId
+    tree: CommitId
+    lanes: tuple[Identifier, ...]
+    experiment: Identifier | None
+    verdict: VerdictRecord
+
+
+class LaneRecord(Record):
+    """What became of one lane."""
+
+    lane: Identifier
+    entry: Identifier
+    plane: str
+    harness: HarnessName
+    model: str | None
+    tickets: tuple[str, ...]
+    selected: str | None
+    ticket_gain: float | None
+    outcome: LaneOutcome
+    entry_status: EntryStatus
+    attempts: Count
+    cost_micro_usd: Count | None
+    sentence: str
+
+
+class AaCheck(Record):
+    """One measurement of the incumbent against itself."""
+
+    experiment: Identifier
+    z: float | None
+    cusum: float | None
+    passed: bool
+    reason: str | None
+
+
+class RoundLedger(Record):
+    """The whole round. Development evidence, not acceptance of the campaign.
+
+    Attributes:
+        incumbent: I0.
+        head: The commit that the round ends with, as it was measured; I0 when nothing was kept. The chain
+            that is written to the campaign repository has the same trees under new commit ids, because its
+            messages name the digest of the evidence that holds this ledger.
+        head_tree: Tree of ``head``.
+        gain: The fresh rerun's gain over I0, as a fraction; null when there was no passing rerun.
+        order: The lanes in the order of composition.
+    """
+
+    format: Literal["roundkit-round-ledger/1"]
+    round_id: Identifier
+    round_digest: Digest
+    campaign_id: Identifier
+    incumbent: CommitId
+    head: CommitId
+    head_tree: CommitId
+    advanced: bool
+    opened_utc: UtcTime
+    closed_utc: UtcTime
+    lanes: tuple[LaneRecord, ...]
+    tickets: tuple[TicketRecord, ...]
+    rejected_submissions: tuple[RejectedSubmission, ...]
+    aa_checks: tuple[AaCheck, ...]
+    order: tuple[Identifier, ...]
+    composition: tuple[CompositionStep, ...]
+    rerun: tuple[RerunRecord, ...]
+    gain: float | None
+    statement: str

@@ -1,0 +1,270 @@
+"""What is handed to a device pool and what comes back: request, trials, experiment, verdict."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roundkit.host.confine import Boundary, EndReason, Limits
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.campaign import Benchmark, Command, Metric
+from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
+
+Side = Literal["baseline", "candidate"]
+Role = Literal["benchmark", "driver", "worker", "validator"]
+Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone"]
+VerdictName = Literal["pass", "fail", "not-measured", "invalid"]
+Outcome = Literal["complete", "candidate-broke", "baseline-broke", "infrastructure"]
+
+
+class RunSpec(Record):
+    """Everything that decides how a trial runs, apart from which checkout it runs on.
+
+    Attributes:
+        round_digest: The frozen plan that these fields were copied from.
+        protected_paths: Globs whose files come from the incumbent, whatever the candidate holds.
+        hidden_paths: Globs whose files only the validator sees.
+        repetitions: Timed runs within one trial.
+        pin_cpus: Whether trials are pinned to the cores of their device set.
+    """
+
+    format: Literal["roundkit-run-spec/1"]
+    round_digest: Digest
+    metric: Metric
+    benchmark: Benchmark
+    validator: Command | None
+    runtime: FrozenRuntime
+    environment: dict[str, str]
+    limits: Limits
+    protected_paths: tuple[str, ...]
+    hidden_paths: tuple[str, ...]
+    gates: Gates
+    repetitions: int
+    pin_cpus: bool
+
+
+class PlannedTrial(Record):
+    """One trial of a schedule.
+
+    Attributes:
+        index: Position in time within the experiment.
+        pair: Number of the pair, from 0; null for a warm-up.
+        quad: Number of the quad (two pairs that share fresh checkouts), from 0.
+        side: Which checkout runs.
+        order: ``AB`` when the baseline goes first in this pair.
+        seed: Seed of the benchmark's inputs; both sides of a pair share it.
+    """
+
+    index: Count
+    pair: Count | None
+    quad: Count
+    side: Side
+    order: Literal["AB", "BA"]
+    seed: Count
+
+
+class SideRef(Record):
+    """One side of an experiment.
+
+    Attributes:
+        commit: The commit that is measured.
+        tree: Its tree id.
+        built: Absolute path of the built checkout from which fresh copies are made.
+        built_sha256: Digest over that checkout's files.
+    """
+
+    commit: CommitId
+    tree: CommitId
+    built: str
+    built_sha256: Digest
+
+
+class MeasurementRequest(Record):
+    """One experiment to run. Pickles and serialises; a cluster engine takes the same request.
+
+    Attributes:
+        experiment_id: Unique within the round; a repeated experiment gets a new one.
+        subject: Ticket, composition step or check that the experiment is for.
+        baseline: The side that is to be beaten.
+        candidate: The side that wants to beat it.
+        incumbent_built: Checkout that protected files are mounted from.
+        device_sets: Any one of these may be used.
+        schedule: Every trial in order.
+        work_folder: Absolute folder for copies, scratch and results of this experiment.
+    """
+
+    format: Literal["roundkit-measurement-request/1"]
+    experiment_id: Identifier
+    round_id: Identifier
+    purpose: Purpose
+    subject: str
+    lane: Identifier | None
+    attempt: Count
+    run_spec: RunSpec
+    baseline: SideRef
+    candidate: SideRef
+    incumbent_built: str
+    device_sets: Annotated[tuple[DeviceSet, ...], Field(min_length=1)]
+    schedule: tuple[PlannedTrial, ...]
+    work_folder: str
+
+
+class ConfinedRun(Record):
+    """How one confined process of a trial ended; see :class:`roundkit.host.confine.Execution`.
+
+    ``boundary`` is the digest under which the experiment keeps the boundary that held.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    end_reason: EndReason
+    wall_s: float | None
+    cpu_s: float | None
+    cpu_source: Literal["cgroup", "rusage"] | None
+    peak_memory_bytes: int | None
+    stdout_tail: str | None
+    stderr_tail: str
+    stdout_sha256: Digest | None
+    stderr_sha256: Digest
+    stdout_bytes: Count | None
+    stderr_bytes: Count
+    boundary: Digest
+    detail: str = ""
+
+
+class TrialResources(Record):
+    """What the coordinator's own clocks and counters say of one trial; null with no reading."""
+
+    wall_s: float | None
+    cpu_s: float | None
+    peak_memory_bytes: int | None
+    load_1min: float | None
+
+
+class Trial(Record):
+    """One finished trial.
+
+    Attributes:
+        planned: Its place in the schedule.
+        started_utc: When it began.
+        ended_utc: When it ended.
+        metrics: Every reported metric, all repetitions raw, in the metric's own unit.
+        value: The deciding figure: the median over repetitions; null when there is none.
+        problem: Null for a valid trial, else a reason such as ``candidate-crashed``.
+        detail: One line that explains the problem.
+        resources: The coordinator's own readings.
+        executions: The confined runs, driver first, with the boundary that held.
+        validated: Whether the validator accepted the outputs; null when it did not run.
+    """
+
+    planned: PlannedTrial
+    started_utc: UtcTime
+    ended_utc: UtcTime
+    metrics: dict[str, tuple[float, ...]]
+    value: float | None
+    problem: str | None
+    detail: str | None
+    resources: TrialResources
+    executions: dict[Role, ConfinedRun]
+    validated: bool | None
+
+
+class Lease(Record):
+    """One interval in which an experiment held a device set."""
+
+    device_set: Identifier
+    devices: tuple[str, ...]
+    acquired_utc: UtcTime
+    released_utc: UtcTime
+    holder_pid: int
+
+
+class DeviceReading(Record):
+    """What a device said before or after an experiment; ``problem`` is null when it qualified."""
+
+    device: str
+    identity: str
+    readings: dict[str, float | str | None]
+    problem: str | None
+
+
+class SideIdentity(Record):
+    """What one side was: commit, tree, and the digest of its built files before and after the experiment.
+
+    A digest is null where the experiment ended, by its ``reason``, before it was taken.
+    """
+
+    commit: CommitId
+    tree: CommitId
+    files_sha256_before: Digest | None
+    files_sha256_after: Digest | None
+
+
+class ExperimentRecord(Record):
+    """One experiment as it was run. Nothing in it is a decision.
+
+    Attributes:
+        outcome: ``complete``, or which side broke it.
+        reason: Stable code of what broke; null when complete.
+        boundaries: Every boundary that held around a trial, by its digest. Trials alike share one: the
+            coordinator's own folders are written ``{work}``, ``{incumbent}`` and ``{roundkit}``, numbers of
+            trials ``N``.
+        machine: Name of the machine's hardware (processor, cores), without host name.
+    """
+
+    format: Literal["roundkit-experiment/1"]
+    experiment_id: Identifier
+    round_id: Identifier
+    purpose: Purpose
+    subject: str
+    lane: Identifier | None
+    attempt: Count
+    run_spec_sha256: Digest
+    baseline: SideIdentity
+    candidate: SideIdentity
+    started_utc: UtcTime
+    ended_utc: UtcTime
+    lease: Lease | None
+    machine: str
+    devices_before: tuple[DeviceReading, ...]
+    devices_after: tuple[DeviceReading, ...]
+    trials: tuple[Trial, ...]
+    boundaries: dict[Digest, Boundary]
+    outcome: Outcome
+    reason: str | None
+    detail: str | None
+
+
+class VerdictRecord(Record):
+    """A verdict with the numbers behind it; recomputable from the experiment and the gates.
+
+    Attributes:
+        gain: Estimated gain as a fraction; null when nothing was estimated.
+        gain_unit: The same in the metric's own unit, at the baseline's median.
+        low: Lower end of the 95 % interval of the gain.
+        high: Upper end of it.
+        z: Evidence against no gain, in sigma.
+        order_effect: Estimated order effect as a log ratio, with its standard error.
+        smallest_detectable_gain: What this many pairs could have shown at 80 % power.
+    """
+
+    verdict: VerdictName
+    reason: str
+    sentence: str
+    pairs: Count
+    gain: float | None
+    gain_unit: float | None
+    low: float | None
+    high: float | None
+    z: float | None
+    delta: float | None
+    standard_error: float | None
+    statistic: Literal["t", "signed-rank"] | None
+    order_effect: float | None
+    order_standard_error: float | None
+    baseline_median: float | None
+    candidate_median: float | None
+    smallest_detectable_gain: float | None
+    guards: dict[str, bool] = Field(default_factory=dict)
+    forgeable: bool

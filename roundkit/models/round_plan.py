@@ -1,0 +1,191 @@
+"""The round plan: as its owner drafts it (``round.yaml``) and as ``prepare`` freezes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime
+from roundkit.models.campaign import CampaignPlan, Glob
+
+HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
+
+
+class DeviceSet(Record):
+    """The devices that one measurement needs, leased as a whole.
+
+    Attributes:
+        id: Name of the set within the round.
+        platform: ``cpu``, or ``fixture`` in tests.
+        devices: For ``cpu`` the core numbers as text; for other platforms the device identities.
+    """
+
+    id: Identifier
+    platform: Literal["cpu", "fixture"]
+    devices: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Tightening(Record):
+    """What a round makes stricter than the campaign's test plan; null keeps the campaign's value."""
+
+    ab_ba_pairs: Annotated[int, Field(ge=6, multiple_of=2)] | None = None
+    min_gain: Fraction | None = None
+    loss_margin: Fraction | None = None
+    sigma_min: Annotated[float, Field(gt=0.0)] | None = None
+
+
+class LaneBudget(Record):
+    """Caps of a lane's agent, over all its attempts; null is uncapped."""
+
+    turns: Count | None = None
+    tokens: Count | None = None
+    micro_usd: Count | None = None
+    wall_s: Count | None = None
+
+
+class LaneDraft(Record):
+    """One lane as its owner writes it.
+
+    Attributes:
+        id: Lane name.
+        entry: The search plan entry that it pursues; plane and hypothesis come from there.
+        globs: The paths that it may change.
+        creates: True when globs that match nothing in the incumbent name files to be created.
+        harness: What fills the lane.
+        model: The agent's model, where there is one.
+        budget: Caps over all attempts.
+        attempt_worst_case: What one attempt may cost at worst.
+        attempts: How many attempts are allowed.
+        submission_cap: How many distinct manifests are accepted.
+        deadline_utc: When its agents and its intake end; null means the round's deadline.
+        changed_condition: Why a direction on the negative memory deserves another try.
+        replay: For the ``replay`` harness: commits, a branch or patch files, in order.
+    """
+
+    id: Identifier
+    entry: Identifier
+    globs: Annotated[tuple[Glob, ...], Field(min_length=1)]
+    creates: bool = False
+    harness: HarnessName
+    model: str | None = None
+    budget: LaneBudget = LaneBudget()
+    attempt_worst_case: LaneBudget = LaneBudget()
+    attempts: Annotated[int, Field(ge=1)]
+    submission_cap: Annotated[int, Field(ge=1)]
+    deadline_utc: UtcTime | None = None
+    changed_condition: str | None = None
+    replay: tuple[str, ...] = ()
+    exploration_devices: tuple[str, ...] = ()
+
+
+class CompositionPolicy(Record):
+    """What ``close`` does when the final rerun fails, and whether it measures lanes alone once more."""
+
+    fallback: Literal["best-single", "keep-incumbent"]
+    fresh_standalone: bool
+
+
+class RoundDraft(Record):
+    """A round as its owner writes it in ``round.yaml``."""
+
+    format: Literal["roundkit-round/1"]
+    round_id: Identifier
+    gates: Tightening = Tightening()
+    protected_paths: tuple[Glob, ...] = ()
+    device_sets: Annotated[tuple[DeviceSet, ...], Field(min_length=1)]
+    cpu_pinning: bool
+    aa_interval: Annotated[int, Field(ge=1)]
+    composition: CompositionPolicy
+    deadline_utc: UtcTime
+    lane_environment: Literal["venv", "none"] = "venv"
+    lanes: Annotated[tuple[LaneDraft, ...], Field(min_length=1)]
+
+
+class Gates(Record):
+    """The thresholds in force for this round."""
+
+    ab_ba_pairs: int
+    repetitions: int
+    min_gain: float
+    loss_margin: float
+    sigma_min: float
+    order_margin: float
+    remeasure_limit: int
+
+
+class FrozenLane(Record):
+    """One lane of a frozen plan: the draft, with what it inherits from its entry."""
+
+    id: Identifier
+    entry: Identifier
+    plane: str
+    target_stage: str
+    hypothesis: str
+    globs: tuple[Glob, ...]
+    harness: HarnessName
+    model: str | None
+    budget: LaneBudget
+    attempt_worst_case: LaneBudget
+    attempts: int
+    submission_cap: int
+    deadline_utc: UtcTime
+    changed_condition: str | None
+    replay: tuple[str, ...]
+    exploration_devices: tuple[str, ...]
+
+
+class FrozenRuntime(Record):
+    """The interpreter and the folders that are readable inside the boundary, all absolute."""
+
+    python: str
+    readable: tuple[str, ...]
+
+
+class RoundPlan(Record):
+    """A frozen round: canonical JSON whose SHA-256 is the round digest.
+
+    Attributes:
+        campaign: The plan's own copy of the campaign file; every later step works from it.
+        campaign_path: Absolute path of the campaign file.
+        campaign_sha256: Digest of the file's bytes when the round was frozen.
+        repository: Absolute path of the campaign repository.
+        incumbent: I0, the commit that candidates must beat.
+        incumbent_tree: Its tree id.
+        protected_paths: Globs no lane may reach.
+        protected_files: SHA-256 of each file of the incumbent that those globs match.
+        secret_sha256: Digest of the coordinator's secret, from which coins and seeds come.
+    """
+
+    format: Literal["roundkit-round-plan/1"]
+    round_id: Identifier
+    frozen_utc: UtcTime
+    campaign: CampaignPlan
+    campaign_path: str
+    campaign_sha256: Digest
+    repository: str
+    incumbent: CommitId
+    incumbent_tree: CommitId
+    gates: Gates
+    protected_paths: tuple[Glob, ...]
+    protected_files: dict[str, Digest]
+    runtime: FrozenRuntime
+    device_sets: tuple[DeviceSet, ...]
+    cpu_pinning: bool
+    aa_interval: int
+    composition: CompositionPolicy
+    deadline_utc: UtcTime
+    lane_environment: Literal["venv", "none"]
+    lanes: tuple[FrozenLane, ...]
+    secret_sha256: Digest
+
+    def lane(self, lane_id: str) -> FrozenLane:
+        """Return the lane of that id.
+
+        Raises:
+            KeyError: the plan has no such lane.
+        """
+        for lane in self.lanes:
+            if lane.id == lane_id:
+                return lane
+        raise KeyError(lane_id)

@@ -1,0 +1,198 @@
+"""The tables of a round's report, each a function from evidence to rows."""
+
+from __future__ import annotations
+
+from roundkit.evidence import RoundEvidence
+from roundkit.models.ledger import CompositionStep, InteractionRatio, LaneRecord, TicketRecord
+from roundkit.models.measurement import VerdictRecord
+from roundkit.report import round_words as words
+from roundkit.report.markup import interval
+from roundkit.report.views import Heading, Missing, Table, Value
+
+
+def decision_table(evidence: RoundEvidence) -> Table:
+    """One row a lane: its ticket, verdict, gain, what became of it and why."""
+    ledger = evidence.ledger
+    steps = {step.lane: step for step in ledger.composition}
+    return Table(
+        "What was decided about each lane",
+        (
+            Heading("lane", "code"),
+            Heading("ticket", "code"),
+            Heading("verdict", "verdict"),
+            Heading("ticket estimate", "percent"),
+            Heading("95 % interval"),
+            Heading("in composition"),
+            Heading("outcome"),
+            Heading("reason", "prose"),
+        ),
+        tuple(_decision_row(evidence, record, steps.get(record.lane)) for record in ledger.lanes),
+    )
+
+
+def _decision_row(
+    evidence: RoundEvidence, record: LaneRecord, step: CompositionStep | None
+) -> tuple[Value, ...]:
+    ticket = words.telling_ticket(evidence, record)
+    verdict = ticket.verdict if ticket else None
+    return (
+        record.lane,
+        ticket.ticket if ticket else None,
+        words.verdict_word(ticket) if ticket else None,
+        _gain(ticket),
+        interval(verdict.low, verdict.high) or None if verdict else None,
+        words.step_words(step) if step else None,
+        record.outcome,
+        record.sentence,
+    )
+
+
+def lanes_table(evidence: RoundEvidence) -> Table:
+    """What each lane set out to do."""
+    plan = evidence.plan
+    return Table(
+        "Lanes as planned",
+        (
+            Heading("lane", "code"),
+            Heading("entry", "code"),
+            Heading("plane"),
+            Heading("target stage"),
+            Heading("hypothesis", "prose"),
+            Heading("may change", "code"),
+            Heading("harness"),
+            Heading("model"),
+        ),
+        tuple(
+            (
+                lane.id,
+                lane.entry,
+                lane.plane,
+                lane.target_stage,
+                lane.hypothesis,
+                " ".join(lane.globs),
+                lane.harness,
+                lane.model,
+            )
+            for lane in plan.lanes
+        ),
+    )
+
+
+def all_tickets(evidence: RoundEvidence) -> Table:
+    """Every ticket with the numbers behind its verdict."""
+    return Table(
+        "Every ticket",
+        (
+            Heading("#", "number"),
+            Heading("ticket", "code"),
+            Heading("verdict", "verdict"),
+            Heading("estimate", "percent"),
+            Heading("95 % interval"),
+            Heading("z", "number"),
+            Heading("pairs", "number"),
+            Heading("why", "prose"),
+        ),
+        tuple(
+            (
+                ticket.sequence,
+                ticket.ticket,
+                words.verdict_word(ticket),
+                _gain(ticket),
+                interval(ticket.verdict.low, ticket.verdict.high) or None if ticket.verdict else None,
+                ticket.verdict.z if ticket.verdict else None,
+                ticket.verdict.pairs if ticket.verdict else None,
+                ticket.verdict.sentence if ticket.verdict else f"rejected: {ticket.reject_cause}",
+            )
+            for ticket in evidence.ledger.tickets
+        ),
+    )
+
+
+def composition_table(evidence: RoundEvidence) -> Table:
+    """Every composition step and rerun with its measurement."""
+    ledger = evidence.ledger
+    steps: list[tuple[Value, ...]] = [
+        (
+            f"{step.step}. {step.lane}",
+            step.verdict.verdict,
+            _verdict_gain(step.verdict),
+            interval(step.verdict.low, step.verdict.high) or None,
+            "the ticket's own" if step.reused else "anew",
+            _ratio(step.ratio),
+            step.ratio.basis,
+            "kept" if step.kept else "skipped",
+        )
+        for step in ledger.composition
+    ]
+    reruns: list[tuple[Value, ...]] = [
+        (
+            record.kind,
+            record.verdict.verdict,
+            _verdict_gain(record.verdict),
+            interval(record.verdict.low, record.verdict.high) or None,
+            "anew, against I0",
+            None,
+            None,
+            "accepted" if record.verdict.verdict == "pass" else "not accepted",
+        )
+        for record in ledger.rerun
+    ]
+    return Table(
+        "Composition and rerun",
+        (
+            Heading("step"),
+            Heading("verdict", "verdict"),
+            Heading("gain", "percent"),
+            Heading("95 % interval"),
+            Heading("measured"),
+            Heading("interaction ratio", "number"),
+            Heading("standalone gain"),
+            Heading("outcome"),
+        ),
+        tuple(steps + reruns),
+        empty="No ticket passed, so nothing was composed and nothing was rerun.",
+    )
+
+
+def rejected_table(evidence: RoundEvidence) -> Table:
+    """Every submission that was turned away, with its cause."""
+    ledger = evidence.ledger
+    tickets: list[tuple[Value, ...]] = [
+        (ticket.lane, ticket.ticket, ticket.reject_cause, ticket.reject_detail, ticket.intake_utc)
+        for ticket in ledger.tickets
+        if ticket.state == "rejected"
+    ]
+    entries: list[tuple[Value, ...]] = [
+        (entry.lane, entry.entry, entry.cause, entry.detail, entry.intake_utc)
+        for entry in ledger.rejected_submissions
+    ]
+    return Table(
+        "Rejected submissions",
+        (
+            Heading("lane", "code"),
+            Heading("ticket or entry", "code"),
+            Heading("cause"),
+            Heading("detail", "prose"),
+            Heading("intake", "time"),
+        ),
+        tuple(tickets + entries),
+        empty="No submission was rejected.",
+    )
+
+
+def _gain(ticket: TicketRecord | None) -> Value:
+    if ticket is None:
+        return Missing("nothing was submitted")
+    if ticket.verdict is None:
+        return Missing(f"rejected, {ticket.reject_cause}")
+    return _verdict_gain(ticket.verdict)
+
+
+def _verdict_gain(verdict: VerdictRecord) -> Value:
+    return verdict.gain if verdict.gain is not None else Missing(verdict.reason)
+
+
+def _ratio(ratio: InteractionRatio) -> Value:
+    return (
+        ratio.value if ratio.value is not None else Missing("the standalone gain is not clearly above zero")
+    )

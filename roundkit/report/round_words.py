@@ -1,0 +1,185 @@
+"""A round in words: what was decided, why, and how it was measured."""
+
+from __future__ import annotations
+
+from roundkit.audit import AuditReport
+from roundkit.evidence import RoundEvidence
+from roundkit.models.ledger import CompositionStep, LaneRecord, Provenance, TicketRecord
+from roundkit.models.round_plan import RoundPlan
+from roundkit.report.markup import counted, interval, joined, number, percent
+from roundkit.rules.outcome import ending_of
+
+FORGEABLE = (
+    "Reported, forgeable: the candidate runs in the process that reports the result. Only gross disagreement "
+    "with the coordinator's clock could be caught."
+)
+_INSTRUMENTS = {
+    "reported": "the benchmark's own figure",
+    "wall": "wall clock of the coordinator",
+    "cpu": "CPU time counted by the coordinator",
+}
+
+
+def kept_lanes(evidence: RoundEvidence) -> tuple[str, ...]:
+    """Return the lanes that are in the new incumbent."""
+    return ending_of(evidence.ledger.rerun).lanes
+
+
+def provenances(evidence: RoundEvidence) -> list[Provenance]:
+    """Return what produced the tickets, each once."""
+    return sorted({ticket.provenance for ticket in evidence.ledger.tickets})
+
+
+def decision(evidence: RoundEvidence) -> str:
+    """Return what the round decided, in one line."""
+    ledger, metric = evidence.ledger, evidence.plan.campaign.metric
+    if ledger.gain is None:
+        return "The incumbent stays"
+    return f"New incumbent: {percent(ledger.gain)} {metric.direction} {metric.name}"
+
+
+def why(evidence: RoundEvidence) -> str:
+    """Return why the round decided so."""
+    ledger = evidence.ledger
+    if not ledger.composition:
+        submitted = counted(len(ledger.tickets), "ticket")
+        return f"None of {submitted} showed a gain that the plan's gates accept, so nothing was composed."
+    accepted = ending_of(ledger.rerun).accepted
+    if accepted is None:
+        return f"{rerun_sentence(evidence)} A gain that a fresh measurement does not confirm is not kept."
+    lost = [step.lane for step in ledger.composition if step.lane not in accepted.lanes]
+    dropped = (
+        f" {joined(lost)} passed alone and {'is' if len(lost) == 1 else 'are'} not in it." if lost else ""
+    )
+    return f"It holds {_lanes(accepted.lanes)}. {rerun_sentence(evidence)}{dropped}"
+
+
+def rerun_sentence(evidence: RoundEvidence) -> str:
+    """Return what the reruns said, beside what the tickets had promised."""
+    ledger = evidence.ledger
+    if not ledger.rerun:
+        return "Nothing was rerun."
+    parts = []
+    for record in ledger.rerun:
+        verdict = record.verdict
+        what = "The composed head" if record.kind == "rerun" else "The best single lane"
+        ends = interval(verdict.low, verdict.high)
+        range_words = f" (95 %: {ends})" if ends else ""
+        gain = f"a gain of {percent(verdict.gain)}{range_words}" if verdict.gain is not None else "no gain"
+        parts.append(
+            f"{what} with {_lanes(record.lanes)}, measured once more against I0 from fresh checkouts, "
+            f"showed {gain}: {verdict.verdict}."
+        )
+    return " ".join(parts)
+
+
+def telling_ticket(evidence: RoundEvidence, record: LaneRecord) -> TicketRecord | None:
+    """Return the lane's selected ticket, else its last measured one, else its last."""
+    own = [ticket for ticket in evidence.ledger.tickets if ticket.lane == record.lane]
+    chosen = [ticket for ticket in own if ticket.ticket == record.selected]
+    measured = [ticket for ticket in own if ticket.verdict is not None]
+    return next(iter([*chosen, *measured[-1:], *own[-1:]]), None)
+
+
+def telling_experiments(evidence: RoundEvidence) -> tuple[str, ...]:
+    """Return the experiments whose raw samples tell most: each selected ticket's, and the reruns'."""
+    tickets = {ticket.ticket: ticket for ticket in evidence.ledger.tickets}
+    selected = [tickets[record.selected] for record in evidence.ledger.lanes if record.selected]
+    wanted = [ticket.experiments[-1] for ticket in selected]
+    reruns = [record.experiment for record in evidence.ledger.rerun if record.experiment is not None]
+    return (*wanted, *reruns)
+
+
+def page_title(evidence: RoundEvidence) -> str:
+    """Return the title of a round's page."""
+    return f"{evidence.ledger.campaign_id} {evidence.ledger.round_id}: {decision(evidence)}"
+
+
+def audit_sentence(audit: AuditReport) -> str:
+    """Return the result of an audit in words."""
+    if audit.passed:
+        return f"all {len(audit.checks)} checks of the audit passed"
+    first = audit.failures[0]
+    where = f"{first.name}, {first.where}: {first.detail}"
+    return f"the audit failed at {counted(len(audit.failures), 'place')}, the first: {where}"
+
+
+def verdict_word(ticket: TicketRecord) -> str:
+    """Return the verdict, or that the ticket was rejected."""
+    return ticket.verdict.verdict if ticket.verdict else "rejected"
+
+
+def step_words(step: CompositionStep) -> str:
+    """Return how a lane fared in composition."""
+    kept = "kept" if step.kept else "skipped"
+    gain = f", {percent(step.verdict.gain)} over the head before" if step.verdict.gain is not None else ""
+    return f"step {step.step}: {kept}{gain}"
+
+
+def protocol(evidence: RoundEvidence) -> tuple[tuple[str, str], ...]:
+    """Return how the round was measured, as name and value."""
+    plan, spec = evidence.plan, evidence.run_spec
+    gates, metric = plan.gates, plan.campaign.metric
+    return (
+        ("metric", f"{metric.name} in {metric.unit}, {metric.direction} is better"),
+        ("instrument", _INSTRUMENTS.get(spec.benchmark.instrument, spec.benchmark.instrument)),
+        ("who holds the clock", _clock(evidence)),
+        ("one experiment", _experiment(plan)),
+        ("statistic", _statistics(evidence)),
+        ("a pass needs", f"{number(gates.sigma_min)} sigma and a gain of {percent(gates.min_gain)} or more"),
+        ("a fail needs", f"the same evidence of a loss beyond {percent(gates.loss_margin)}, or what broke"),
+        ("guards", _guards(plan)),
+        ("A/A checks", f"first of all, then every {counted(plan.aa_interval, 'measured ticket')}"),
+        ("repeated at most", f"{counted(gates.remeasure_limit, 'time')}, where the infrastructure broke"),
+        ("devices", _devices(plan)),
+        ("machine", _machines(evidence)),
+        ("composed lanes alone once more", "yes" if plan.composition.fresh_standalone else "no"),
+        ("when the rerun fails", plan.composition.fallback),
+    )
+
+
+def _lanes(lanes: tuple[str, ...]) -> str:
+    return f"{'lane' if len(lanes) == 1 else 'lanes'} {joined(list(lanes))}"
+
+
+def _clock(evidence: RoundEvidence) -> str:
+    if evidence.run_spec.benchmark.forgeable:
+        return "the benchmark's own process, which imports the candidate: reported, forgeable"
+    return "a protected driver; the candidate answers from another process"
+
+
+def _experiment(plan: RoundPlan) -> str:
+    gates = plan.gates
+    return (
+        f"{gates.ab_ba_pairs} pairs in quads of ABBA or BAAB by a secret coin, one discarded warm-up a side, "
+        f"{counted(gates.repetitions, 'repetition')} a trial reduced by the median"
+    )
+
+
+def _statistics(evidence: RoundEvidence) -> str:
+    ledger = evidence.ledger
+    verdicts = [ticket.verdict for ticket in ledger.tickets if ticket.verdict is not None]
+    used = {verdict.statistic for verdict in verdicts if verdict.statistic is not None}
+    names = {"t": "t with n−2 degrees of freedom", "signed-rank": "exact signed rank"}
+    return joined([names[name] for name in sorted(used)]) or "none: nothing was estimated"
+
+
+def _guards(plan: RoundPlan) -> str:
+    guards = plan.campaign.metric.guards
+    words = []
+    for guard in guards:
+        if guard.unit is None:
+            words.append(f"{guard.name} at most {percent(guard.limit)} worse than the baseline")
+        else:
+            bound = "at most" if guard.direction == "lower" else "at least"
+            words.append(f"{guard.name} {bound} {number(guard.limit)} {guard.unit}")
+    return "; ".join(words) or "none"
+
+
+def _devices(plan: RoundPlan) -> str:
+    sets = [f"{item.id} ({item.platform} {', '.join(item.devices)})" for item in plan.device_sets]
+    return f"{joined(sets)}, {'pinned' if plan.cpu_pinning else 'not pinned'}"
+
+
+def _machines(evidence: RoundEvidence) -> str:
+    return joined(sorted({record.machine for record in evidence.experiments()})) or "nothing was measured"

@@ -1,0 +1,181 @@
+"""Running a notebook: load, check, execute, judge, tidy, write; and the report of a round."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.files import atomic_write
+from roundkit.core.resources import shipped
+from roundkit.evidence import open_evidence
+from roundkit.report.html import render_html
+from roundkit.report.outcome import Outcome, read_outcome
+from roundkit.report.parameters import read_parameters, validate_parameters
+
+
+@dataclass(frozen=True)
+class NotebookRun:
+    """A notebook that came to its end.
+
+    Attributes:
+        notebook: The executed notebook.
+        html: The page made of it; None when none was asked for.
+        outcome: What its last cell said.
+    """
+
+    notebook: Path
+    html: Path | None
+    outcome: Outcome
+
+
+class NotebookFailed(RoundkitError):
+    """A notebook did not come to its end, or its last cell said that it failed."""
+
+    def __init__(self, name: str, reason: str, kept: Path) -> None:
+        self.reason = reason
+        self.kept = kept
+        super().__init__(f"{name} failed: {reason}\n    → the executed notebook is kept at {kept}")
+
+
+def run_notebook(
+    name_or_path: str | Path,
+    parameters: Mapping[str, object],
+    out: Path,
+    html: Path | None = None,
+    *,
+    progress: bool = False,
+) -> NotebookRun:
+    """Run a notebook with papermill and judge it by the verdict that its last cell writes.
+
+    Args:
+        name_or_path: A shipped notebook's name, or the path of one.
+        parameters: Values by name; text is read as the type that the notebook declares.
+        out: Where the executed notebook goes; written whole or not at all, also when it failed.
+        html: Where a self-contained page goes; only a notebook that is done gets one.
+        progress: Whether to show a bar.
+
+    Raises:
+        Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``: nothing was started or written.
+        NotebookFailed: a cell failed, the kernel ended early, or the last cell said ``failed``.
+    """
+    import nbformat
+
+    source = find_notebook(name_or_path)
+    notebook: Any = nbformat.read(source, as_version=4)  # type: ignore[no-untyped-call]
+    declared = read_parameters(notebook, place=source.name)
+    values = validate_parameters(declared, parameters, place=source.name)
+    executed = _execute(source, values, progress=progress)
+    outcome = read_outcome(executed)
+    tidy(executed, values, out.parent)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(out, _notebook_bytes(executed))
+    if outcome.outcome != "done":
+        raise NotebookFailed(source.stem, outcome.sentence, out)
+    if html is not None:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(html, render_html(executed, title=outcome.title).encode())
+    return NotebookRun(out, html, outcome)
+
+
+def build_report(evidence: Path, out_html: Path) -> NotebookRun:
+    """Write the report of a closed round as one offline HTML file.
+
+    Args:
+        evidence: The round's evidence folder.
+        out_html: The file to write; the same evidence gives the same bytes.
+
+    Raises:
+        EvidenceProblem: the folder is not evidence.
+        NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
+    """
+    open_evidence(evidence)
+    with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
+        executed = Path(scratch) / "round_report.ipynb"
+        try:
+            return run_notebook("round_report", {"evidence": str(evidence.resolve())}, executed, out_html)
+        except NotebookFailed as failed:
+            kept = out_html.with_suffix(".failed.ipynb")
+            atomic_write(kept, executed.read_bytes())
+            raise NotebookFailed("round_report", failed.reason, kept) from failed
+
+
+def find_notebook(name_or_path: str | Path) -> Path:
+    """Return the path of a notebook given by path, or by the name of a shipped one.
+
+    Raises:
+        Refused: ``no-notebook``, with the names that exist.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".ipynb" and path.is_file():
+        return path
+    folder = shipped("notebooks")
+    names = {found.stem: found for found in sorted(folder.glob("*.ipynb"))}
+    if str(name_or_path) in names:
+        return names[str(name_or_path)]
+    raise refuse(
+        "no-notebook", f"there is no notebook {str(name_or_path)!r}", remedy=f"one of {', '.join(names)}"
+    )
+
+
+def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
+    """Take out of an executed notebook what would differ next time, or says whose machine this was.
+
+    Times and paths that papermill notes are dropped; a parameter that is a path is shown relative to where
+    the notebook goes, or by its last part when it lies elsewhere.
+    """
+    notebook.metadata.pop("papermill", None)
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number:02d}"
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            for value in values.values():
+                if isinstance(value, str) and Path(value).is_absolute():
+                    cell.source = cell.source.replace(value, _shown_path(Path(value), beside.resolve()))
+
+
+def _shown_path(path: Path, beside: Path) -> str:
+    return str(path.relative_to(beside)) if path.is_relative_to(beside) else path.name
+
+
+def _execute(source: Path, values: Mapping[str, Any], *, progress: bool) -> Any:
+    import nbformat
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import papermill
+
+        logging.getLogger("papermill").setLevel(logging.ERROR)
+        with tempfile.TemporaryDirectory(prefix="roundkit-notebook-") as scratch:
+            running = Path(scratch) / "running.ipynb"
+            try:
+                papermill.execute_notebook(
+                    str(source), str(running), dict(values), kernel_name="python3", language="python",
+                    progress_bar=progress, log_output=False, report_mode=False,
+                    extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                )  # fmt: skip
+            except Exception:
+                # Whatever papermill says, the cells are the record: they are read and judged either way.
+                if not running.is_file():
+                    raise
+            executed: Any = nbformat.read(running, as_version=4)  # type: ignore[no-untyped-call]
+    executed.cells = [cell for cell in executed.cells if not _is_banner(cell)]
+    return executed
+
+
+def _is_banner(cell: Any) -> bool:
+    """Papermill puts a cell of its own in front of a failed one; the error itself stays."""
+    return any(tag.startswith("papermill-error-cell") for tag in cell.metadata.get("tags", []))
+
+
+def _notebook_bytes(notebook: Any) -> bytes:
+    import nbformat
+
+    text: str = nbformat.writes(notebook, version=4)  # type: ignore[no-untyped-call]
+    return (text.rstrip("\n") + "\n").encode()

@@ -1,0 +1,1 @@
+"""Floor 4: prepare, launch, intake, serve and close."""

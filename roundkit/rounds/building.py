@@ -1,0 +1,101 @@
+"""From a commit to a built checkout: materialize, build, import probe, smoke; all of it confined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from roundkit.core.files import tree_digest
+from roundkit.core.globs import GlobSet
+from roundkit.measure.checkout import materialize
+from roundkit.measure.probe import import_probe, run_command_confined, succeeded
+from roundkit.measure.trees import remove_tree
+from roundkit.models.ledger import CommandLog, RejectCause
+from roundkit.models.measurement import RunSpec, SideRef
+from roundkit.models.round_plan import RoundPlan
+from roundkit.rounds.layout import RoundFolder
+
+PRISTINE = "pristine"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A side that is ready to be measured, or the step at which it failed.
+
+    Attributes:
+        side: The built checkout; null when a step failed.
+        logs: How build, import probe and smoke ended.
+        cause: The step that failed.
+        detail: The tail of that step's log.
+    """
+
+    side: SideRef | None
+    logs: tuple[CommandLog, ...]
+    cause: RejectCause | None = None
+    detail: str | None = None
+
+
+def pristine_checkout(folder: RoundFolder, plan: RoundPlan) -> Path:
+    """Return the untouched checkout of the incumbent that protected files are mounted from."""
+    target = folder.checkouts / PRISTINE
+    if not target.is_dir():
+        folder.checkouts.mkdir(exist_ok=True)
+        materialize(folder.repository, plan.incumbent, target, omit=None)
+    return target
+
+
+def build_side(
+    folder: RoundFolder, plan: RoundPlan, spec: RunSpec, *, commit: str, tree: str, name: str
+) -> Built:
+    """Materialize a commit and run the plan's build, import probe and smoke on it.
+
+    Args:
+        folder: The round.
+        plan: Its frozen plan.
+        spec: The run specification of the round.
+        commit: What to build.
+        tree: The commit's tree.
+        name: Name of the checkout's folder; an older one of that name is replaced.
+    """
+    pristine = pristine_checkout(folder, plan)
+    checkout = folder.checkouts / name
+    remove_tree(checkout)
+    materialize(folder.repository, commit, checkout, omit=GlobSet(plan.campaign.hidden_paths))
+    logs: list[CommandLog] = []
+    for run in _steps(plan, spec, checkout=checkout, pristine=pristine):
+        log = run()
+        logs.append(log)
+        if not succeeded(log):
+            return Built(None, tuple(logs), log.step, log.tail)
+    try:
+        digest = tree_digest(checkout)
+    except OSError as error:
+        return Built(None, tuple(logs), "build", f"the build left what cannot be read: {error}")
+    side = SideRef(commit=commit, tree=tree, built=str(checkout), built_sha256=digest)
+    return Built(side, tuple(logs))
+
+
+def _steps(
+    plan: RoundPlan, spec: RunSpec, *, checkout: Path, pristine: Path
+) -> Iterator[Callable[[], CommandLog]]:
+    """Yield the plan's steps in order: build, import probe, smoke."""
+    campaign = plan.campaign
+    scratch = checkout.with_name(f"{checkout.name}.scratch")
+    command = partial(
+        run_command_confined, spec=spec, checkout=checkout, incumbent_built=pristine, scratch=scratch
+    )
+    if campaign.build is not None:
+        yield partial(command, "build", campaign.build)
+    if campaign.target_package is not None:
+        yield partial(
+            import_probe,
+            campaign.target_package,
+            spec,
+            checkout=checkout,
+            timeout_s=campaign.benchmark.timeout_s,
+            scratch=scratch,
+        )
+    if campaign.smoke is not None:
+        yield partial(command, "smoke", campaign.smoke)

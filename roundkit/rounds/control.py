@@ -1,0 +1,104 @@
+"""What an owner may ask of a round while it runs: pause, resume, drain, stop a lane; and how it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roundkit.core.errors import refuse
+from roundkit.models.lane import TicketStatus
+from roundkit.models.round_plan import RoundPlan
+from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.locks import describe_holder, is_held
+from roundkit.rounds.mirror import status_of
+from roundkit.store import RoundStore, open_store
+
+
+@dataclass(frozen=True)
+class RoundStatus:
+    """How a round stands.
+
+    Attributes:
+        plan: The frozen plan.
+        serve: Who serves it, null when nobody does.
+        paused: Why the queue is paused, null when it is not.
+        tickets: Every ticket with its lane, oldest first.
+        aa_checks: How many A/A checks passed, and how many failed.
+        closed: Whether ``close`` has decided.
+    """
+
+    plan: RoundPlan
+    serve: str | None
+    paused: str | None
+    tickets: tuple[tuple[str, TicketStatus], ...]
+    aa_checks: tuple[int, int]
+    closed: bool
+
+
+def read_status(folder: RoundFolder) -> RoundStatus:
+    """Read how a round stands, beside a running serve and without disturbing it.
+
+    Raises:
+        Refused: there is no frozen round, or its plan was changed.
+    """
+    plan = read_plan(folder)
+    serve = describe_holder(folder.serve_lock) if is_held(folder.serve_lock) else None
+    if not folder.database.exists():
+        return RoundStatus(plan, serve, None, (), (0, 0), closed=False)
+    with open_store(folder.database, read_only=True) as store:
+        checks = store.aa_checks.all()
+        passed = sum(check.passed for check in checks)
+        return RoundStatus(
+            plan=plan,
+            serve=serve,
+            paused=store.control.get("paused"),
+            tickets=tuple((ticket.lane, status_of(ticket)) for ticket in store.tickets.all()),
+            aa_checks=(passed, len(checks) - passed),
+            closed=store.steps.get("ledger") is not None,
+        )
+
+
+def pause(folder: RoundFolder, reason: str) -> None:
+    """Pause the queue: intake goes on, nothing new is measured."""
+    with _open(folder) as store:
+        pause_store(store, reason)
+
+
+def pause_store(store: RoundStore, reason: str) -> None:
+    """Pause the queue of an open store."""
+    with store.transaction():
+        store.control.put("paused", reason)
+        store.events.add("paused", reason=reason)
+
+
+def resume(folder: RoundFolder) -> None:
+    """Let the queue go on, once one new A/A check has passed."""
+    with _open(folder) as store, store.transaction():
+        if store.control.get("paused") is None:
+            raise refuse("not-paused", "the queue is not paused", place=str(folder.root))
+        store.control.put("resume-needs-aa", "resumed by the owner")
+        store.events.add("resume-requested")
+
+
+def drain(folder: RoundFolder) -> None:
+    """End a running serve after what is being measured now; the rest stays queued."""
+    if not is_held(folder.serve_lock):
+        raise refuse("no-serve", "no serve runs for this round", place=str(folder.root))
+    with _open(folder) as store, store.transaction():
+        store.control.put("drain", "drained by the owner")
+        store.events.add("drain-requested")
+
+
+def stop_lane(folder: RoundFolder, lane: str) -> None:
+    """End a lane's intake; its accepted tickets are still measured."""
+    plan = read_plan(folder)
+    if lane not in {known.id for known in plan.lanes}:
+        names = ", ".join(known.id for known in plan.lanes)
+        raise refuse("unknown-lane", f"the round has no lane {lane!r}", remedy=f"its lanes are: {names}")
+    with _open(folder) as store, store.transaction():
+        store.control.stop_lane(lane, "stopped by the owner")
+        store.events.add("lane-stopped", lane=lane)
+
+
+def _open(folder: RoundFolder) -> RoundStore:
+    read_plan(folder)
+    return open_store(folder.database)

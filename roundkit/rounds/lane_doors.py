@@ -1,0 +1,70 @@
+"""The two doors to a lane clone: reading its outbox and writing its status mirror, following no link."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roundkit.core.beneath import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2
+
+_RESOLVE = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | NO_XDEV
+OUTBOX = ".roundkit/outbox"
+STATUS = ".roundkit/status"
+
+
+@contextmanager
+def open_folder(clone: Path, relative: str) -> Iterator[int]:
+    """Open a folder below a lane clone without following any link.
+
+    Raises:
+        OSError: it is missing, is no folder, or is reached through a link.
+    """
+    root = os.open(clone, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = openat2(root, relative, os.O_RDONLY | os.O_DIRECTORY, _RESOLVE)
+    finally:
+        os.close(root)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def outbox_entries(clone: Path, most: int) -> list[str]:
+    """Return the names in a lane's outbox, at most so many; none when the folder is not what it was."""
+    names: list[str] = []
+    with (
+        contextlib.suppress(OSError),
+        open_folder(clone, OUTBOX) as descriptor,
+        os.scandir(descriptor) as entries,
+    ):
+        for entry in entries:
+            if len(names) >= most:
+                break
+            if not entry.name.startswith("."):
+                names.append(entry.name)
+    return sorted(names)
+
+
+def printable_name(name: str) -> str:
+    """Return a file name as it can be recorded, whatever bytes it is made of."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def mirror_status(clone: Path, name: str, data: bytes) -> bool:
+    """Write one file of the status mirror; False when the lane broke its folder, to its own harm only."""
+    try:
+        with open_folder(clone, STATUS) as folder:
+            temporary = f".{secrets.token_hex(6)}.tmp"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""Where everything of a round lies on the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundkit.core.errors import refuse
+from roundkit.models.round_plan import RoundPlan
+
+
+@dataclass(frozen=True)
+class RoundFolder:
+    """A round directory; lanes see only their own clone."""
+
+    root: Path
+
+    @property
+    def plan_file(self) -> Path:
+        """The frozen plan."""
+        return self.root / "round-plan.json"
+
+    @property
+    def launch_file(self) -> Path:
+        """The manifest that drivers take."""
+        return self.root / "launch.json"
+
+    @property
+    def lanes(self) -> Path:
+        """Folder of lane clones."""
+        return self.root / "lanes"
+
+    @property
+    def store(self) -> Path:
+        """The coordinator's own folder (0700): database, repository, blobs, logs, secret."""
+        return self.root / "store"
+
+    @property
+    def database(self) -> Path:
+        """The coordinator's database."""
+        return self.store / "round.sqlite3"
+
+    @property
+    def repository(self) -> Path:
+        """Bare repository with the incumbent and every candidate commit."""
+        return self.store / "repository.git"
+
+    @property
+    def blobs(self) -> Path:
+        """Content-addressed bytes of every submitted file."""
+        return self.store / "blobs"
+
+    @property
+    def secret_file(self) -> Path:
+        """The coordinator's secret, 32 bytes, 0600."""
+        return self.store / "secret"
+
+    @property
+    def serve_lock(self) -> Path:
+        """Held by the one serve process of the round."""
+        return self.store / "serve.lock"
+
+    @property
+    def close_lock(self) -> Path:
+        """Held by the one close process of the round."""
+        return self.store / "close.lock"
+
+    @property
+    def checkouts(self) -> Path:
+        """Built checkouts of the incumbent and of candidates."""
+        return self.root / "checkouts"
+
+    @property
+    def trials(self) -> Path:
+        """Working folders of experiments."""
+        return self.root / "trials"
+
+    def clone(self, lane: str) -> Path:
+        """Return the clone of a lane."""
+        return self.lanes / lane
+
+    def outbox(self, lane: str) -> Path:
+        """Return the folder in which a lane publishes submissions."""
+        return self.clone(lane) / ".roundkit" / "outbox"
+
+    def status(self, lane: str) -> Path:
+        """Return the folder into which a lane's ticket states are mirrored."""
+        return self.clone(lane) / ".roundkit" / "status"
+
+
+def read_plan(folder: RoundFolder) -> RoundPlan:
+    """Read the frozen plan and check that it still is the one that was frozen.
+
+    Raises:
+        Refused: ``not-a-round``, ``malformed`` or ``plan-changed``.
+    """
+    try:
+        data = folder.plan_file.read_bytes()
+        frozen = (folder.store / "plan-digest").read_text().strip()
+    except OSError as error:
+        raise refuse(
+            "not-a-round",
+            f"no frozen round at {folder.root}",
+            place=str(folder.root),
+            remedy="run `roundkit prepare` first",
+        ) from error
+    plan = _parse(data, folder)
+    if plan is None or plan.to_bytes() != data or plan.digest() != frozen:
+        raise refuse(
+            "plan-changed",
+            "the frozen plan was edited after freezing",
+            place=str(folder.plan_file),
+            remedy="restore round-plan.json, or prepare a new round; a frozen plan is never edited",
+        )
+    return plan
+
+
+def _parse(data: bytes, folder: RoundFolder) -> RoundPlan | None:
+    try:
+        return RoundPlan.from_bytes(data, place=str(folder.plan_file))
+    except ValueError:
+        return None

@@ -1,0 +1,189 @@
+"""The two files of a replayed round, made from the shipped templates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from roundkit.core.clock import format_utc, now_utc
+from roundkit.core.git import Repository
+from roundkit.core.globs import exact_glob
+from roundkit.core.resources import shipped
+from roundkit.core.yamlfile import plain, read_yaml
+from roundkit.measure.boundary import CHECKOUT
+from roundkit.rules.replay_lanes import CommitGroup
+from roundkit.rules.scope import TRICK_FILES
+
+_SHORT = 10
+_SUBJECT_CHARACTERS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What a replay measures and how; what is not given here comes from the shipped templates.
+
+    Attributes:
+        benchmark: The benchmark command, one process. Paths are relative to the repository's top, or absolute
+            and outside of it.
+        metric: Name of the metric that it reports; null when it reports none and its wall time counts.
+        unit: Unit of that metric.
+        direction: Whether less or more of it is better.
+        timeout_s: Wall-clock limit of one trial, in seconds.
+        build: Build command.
+        target_package: Package that must be imported from the measured checkout.
+        protected_paths: Globs of what no lane may change, in addition to what the benchmark names.
+        pairs: Largest number of pairs of an experiment.
+        min_gain: Smallest gain that is kept, a fraction.
+        python: Interpreter; the template's when null.
+        cores: Core numbers, each a device set of its own; the template's when empty.
+        each_commit: Submit after each commit of a lane instead of once for all of them.
+        deadline_utc: End of the round.
+    """
+
+    benchmark: tuple[str, ...]
+    metric: str | None = None
+    unit: str = "ms"
+    direction: Literal["lower", "higher"] = "lower"
+    timeout_s: float | None = None
+    build: tuple[str, ...] | None = None
+    target_package: str | None = None
+    protected_paths: tuple[str, ...] = ()
+    pairs: int | None = None
+    min_gain: float | None = None
+    python: str | None = None
+    cores: tuple[str, ...] = ()
+    each_commit: bool = False
+    deadline_utc: datetime
+
+
+@dataclass(frozen=True)
+class ReplayRange:
+    """The range of commits, and the repository that it lies in.
+
+    Attributes:
+        repository: The repository.
+        base: The incumbent.
+        head: The last commit.
+        branch: A branch of the repository.
+        base_paths: Files of the base.
+        changed: Paths in which head differs from the base.
+    """
+
+    repository: Repository
+    base: str
+    head: str
+    branch: str
+    base_paths: frozenset[str]
+    changed: frozenset[str]
+
+
+def _template(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = plain(read_yaml(shipped("templates") / name)[1])
+    return content
+
+
+def replay_campaign(span: ReplayRange, options: ReplayOptions) -> dict[str, Any]:
+    """Return the campaign, still without a search plan."""
+    template = _template("campaign.yaml")
+    argv, readable = _benchmark_argv(span, options)
+    reported = options.metric is not None
+    timeout_s = options.timeout_s or template["benchmark"]["timeout_s"]
+    template.update(
+        campaign_id=f"replay-{span.base[:_SHORT]}-{span.head[:_SHORT]}",
+        repository={"path": str(span.repository.path), "branch": span.branch},
+        metric={
+            "name": options.metric or "wall_ms",
+            "unit": options.unit if reported else "ms",
+            "direction": options.direction if reported else "lower",
+        },
+        benchmark={"argv": argv, "timeout_s": timeout_s, "instrument": "reported" if reported else "wall"},
+        validator=None,
+        build={"argv": list(options.build), "timeout_s": timeout_s} if options.build else None,
+        target_package=options.target_package,
+        protected_paths=list(options.protected_paths or TRICK_FILES),
+        runtime={"python": options.python or template["runtime"]["python"], "readable": readable},
+        search_plan=[],
+        search_state={"incumbent_revision": span.base},
+    )
+    # A benchmark from outside the repository finds the program in the checkout that it runs on.
+    template["environment"]["PYTHONPATH"] = f"{CHECKOUT}:{CHECKOUT / 'src'}"
+    for name, value in (("ab_ba_pairs", options.pairs), ("min_gain", options.min_gain)):
+        if value is not None:
+            template["test_plan"][name] = value
+    return template
+
+
+def _benchmark_argv(span: ReplayRange, options: ReplayOptions) -> tuple[list[str], list[str]]:
+    """Return the command with paths as it will find them, and the folders outside that it reads."""
+    root, words, folders = span.repository.path, [], []
+    for word in options.benchmark:
+        path = Path(word)
+        if not path.is_absolute() or not path.exists():
+            words.append(word)
+        elif path.resolve().is_relative_to(root):
+            words.append(path.resolve().relative_to(root).as_posix())
+        else:
+            words.append(str(path.resolve()))
+            folders.append(str(path.resolve() if path.is_dir() else path.resolve().parent))
+    system = ("/usr/", "/bin/", "/lib")
+    return words, sorted({folder for folder in folders if not f"{folder}/".startswith(system)})
+
+
+def fill_campaign(campaign: dict[str, Any], names: dict[str, CommitGroup]) -> None:
+    """Add one search plan entry a lane, and room for all of them."""
+    campaign["search_plan"] = [_entry(lane, group) for lane, group in names.items()]
+    campaign["budget"]["lanes_per_round"] = len(names)
+    most = max(len(group.paths) for group in names.values())
+    campaign["intake"]["max_files"] = max(campaign["intake"]["max_files"], most)
+
+
+def _entry(lane: str, group: CommitGroup) -> dict[str, Any]:
+    subjects = "; ".join(f"{commit.commit[:_SHORT]} {commit.subject}" for commit in group.commits)
+    return {
+        "id": _entry_id(lane),
+        "target_stage": "whole program",
+        "exposed_share": 1.0,
+        "conditional_headroom": 1.0,
+        "plane": "replay",
+        "hypothesis": subjects[:_SUBJECT_CHARACTERS],
+        "status": "planned",
+    }
+
+
+def _entry_id(lane: str) -> str:
+    return f"E-{lane}"
+
+
+def replay_draft(
+    span: ReplayRange,
+    names: dict[str, CommitGroup],
+    sources: dict[str, tuple[str, ...]],
+    options: ReplayOptions,
+) -> dict[str, Any]:
+    """Return the round: one replay lane for each group of commits, with exact paths as globs."""
+    draft = _template("round.yaml")
+    draft.update(
+        round_id=f"replay-{span.head[:_SHORT]}-{now_utc():%Y%m%d-%H%M%S}",
+        deadline_utc=format_utc(options.deadline_utc),
+        lane_environment="none",
+        lanes=[
+            {
+                "id": lane,
+                "entry": _entry_id(lane),
+                "globs": [exact_glob(path) for path in group.paths],
+                "creates": not span.base_paths.issuperset(group.paths),
+                "harness": "replay",
+                "attempts": 1,
+                "submission_cap": len(sources[lane]),
+                "replay": list(sources[lane]),
+            }
+            for lane, group in names.items()
+        ],
+    )
+    if options.cores:
+        draft["device_sets"] = [
+            {"id": f"core{core}", "platform": "cpu", "devices": [core]} for core in options.cores
+        ]
+    return draft

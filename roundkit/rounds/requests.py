@@ -1,0 +1,59 @@
+"""Measurement requests: which two sides, under which schedule, for which purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roundkit.models.measurement import MeasurementRequest, Purpose, RunSpec, SideRef
+from roundkit.models.round_plan import RoundPlan
+from roundkit.rounds.building import pristine_checkout
+from roundkit.rounds.layout import RoundFolder
+from roundkit.rules.identity import experiment_name
+from roundkit.rules.schedule import plan_schedule
+from roundkit.store import RoundStore
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every experiment of a round shares."""
+
+    folder: RoundFolder
+    plan: RoundPlan
+    spec: RunSpec
+    secret: bytes
+
+
+def open_experiment(
+    bench: Bench,
+    store: RoundStore,
+    *,
+    purpose: Purpose,
+    subject: str,
+    lane: str | None,
+    baseline: SideRef,
+    candidate: SideRef,
+) -> MeasurementRequest:
+    """Reserve the next experiment id of a subject and return the request for it."""
+    attempt = store.experiments.attempts(subject) + 1
+    experiment_id = experiment_name(subject, attempt)
+    with store.transaction():
+        store.experiments.begin(experiment_id, purpose, subject, attempt)
+        store.events.add("experiment-started", experiment=experiment_id, purpose=purpose, subject=subject)
+    return MeasurementRequest(
+        format="roundkit-measurement-request/1",
+        experiment_id=experiment_id,
+        round_id=bench.plan.round_id,
+        purpose=purpose,
+        subject=subject,
+        lane=lane,
+        attempt=attempt,
+        run_spec=bench.spec,
+        baseline=baseline,
+        candidate=candidate,
+        incumbent_built=str(pristine_checkout(bench.folder, bench.plan)),
+        device_sets=bench.plan.device_sets,
+        schedule=plan_schedule(
+            bench.secret, bench.spec.round_digest, experiment_id, bench.plan.gates.ab_ba_pairs
+        ),
+        work_folder=str(bench.folder.trials / experiment_id),
+    )

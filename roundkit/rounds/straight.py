@@ -1,0 +1,36 @@
+"""A frozen round straight to its end: launch, replay every lane, measure, close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from roundkit.agents.replay import run_replay
+from roundkit.models.round_plan import FrozenLane
+from roundkit.rounds.close import CloseOutcome, close
+from roundkit.rounds.launch import launch
+from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.serve import Report, serve
+
+
+def run_straight(
+    folder: RoundFolder, *, report: Report, as_played: Callable[[FrozenLane], FrozenLane] | None = None
+) -> CloseOutcome:
+    """Run a frozen round of replayed lanes to its evidence.
+
+    Args:
+        folder: The round.
+        report: Takes one line for each thing that happens.
+        as_played: Turns a lane of the plan into what its agent makes of it; the demo cheats here.
+    """
+    plan = read_plan(folder)
+    manifest = launch(folder, posted_digest=plan.digest())
+    report(f"{len(manifest.lanes)} lanes launched")
+    for lane in plan.lanes:
+        played = as_played(lane) if as_played is not None else lane
+        outcome = run_replay(played, folder.clone(lane.id), Path(plan.repository))
+        report(f"{lane.id} submitted {', '.join(outcome.tickets) or 'nothing'}")
+        for problem in outcome.problems:
+            report(f"{lane.id}: {problem}")
+    serve(folder, until="idle", report=report)
+    return close(folder, report=report)

@@ -1,0 +1,39 @@
+"""A/A checks: the incumbent against itself, and when their history says that the machine drifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roundkit.models.campaign import Drift
+from roundkit.models.ledger import AaCheck
+from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.stats.drift import DriftLimits, DriftState, drift_step
+
+
+def aa_check(
+    record: ExperimentRecord, verdict: VerdictRecord, history: Sequence[AaCheck], drift: Drift
+) -> AaCheck:
+    """Judge one A/A check after the ones before it.
+
+    Args:
+        record: The experiment.
+        verdict: What it says; only its evidence z counts here.
+        history: Earlier checks since the drift statistic was last started, oldest first.
+        drift: The plan's limits.
+    """
+    if record.outcome != "complete" or verdict.z is None:
+        reason = record.reason or "no-evidence"
+        return AaCheck(experiment=record.experiment_id, z=None, cusum=None, passed=False, reason=reason)
+    limits = DriftLimits(allowance=drift.allowance, limit=drift.limit, single_limit=drift.single_limit)
+    state = DriftState()
+    for check in history:
+        if check.z is not None:
+            state = drift_step(DriftState() if state.paused else state, check.z, limits)
+    state = drift_step(DriftState() if state.paused else state, verdict.z, limits)
+    return AaCheck(
+        experiment=record.experiment_id,
+        z=verdict.z,
+        cusum=max(state.up, state.down),
+        passed=not state.paused,
+        reason=state.cause,
+    )

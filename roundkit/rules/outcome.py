@@ -1,0 +1,133 @@
+"""What became of every lane, and of its search plan entry, once composition and rerun are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roundkit.models.campaign import EntryStatus
+from roundkit.models.ledger import CompositionStep, LaneOutcome, LaneRecord, RerunRecord, TicketRecord
+from roundkit.models.round_plan import FrozenLane, RoundPlan
+
+STATEMENT = (
+    "A new incumbent is development evidence. It is not acceptance of the campaign: that is decided "
+    "elsewhere, on data that no round has seen."
+)
+_NO_RESULT_REASONS = frozenset({"deadline"})
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a round ends: the accepted rerun, if any, and the lanes whose files it holds."""
+
+    accepted: RerunRecord | None
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that are in the new incumbent."""
+        return self.accepted.lanes if self.accepted else ()
+
+
+def ending_of(rerun: Sequence[RerunRecord]) -> Ending:
+    """Return the first passing rerun as the round's ending."""
+    return Ending(next((record for record in rerun if record.verdict.verdict == "pass"), None))
+
+
+def lane_records(
+    plan: RoundPlan,
+    tickets: Sequence[TicketRecord],
+    selected: dict[str, TicketRecord | None],
+    steps: Sequence[CompositionStep],
+    ending: Ending,
+) -> tuple[LaneRecord, ...]:
+    """Return one record a lane, in the plan's order."""
+    kept_steps = {step.lane for step in steps if step.kept}
+    records = []
+    for lane in plan.lanes:
+        own = [ticket for ticket in tickets if ticket.lane == lane.id]
+        chosen = selected.get(lane.id)
+        outcome = _outcome(lane, own, chosen, kept_steps, ending)
+        records.append(
+            LaneRecord(
+                lane=lane.id,
+                entry=lane.entry,
+                plane=lane.plane,
+                harness=lane.harness,
+                model=lane.model,
+                tickets=tuple(ticket.ticket for ticket in own),
+                selected=chosen.ticket if chosen else None,
+                ticket_gain=chosen.verdict.gain if chosen and chosen.verdict else None,
+                outcome=outcome,
+                entry_status=_STATUS[outcome],
+                attempts=0,
+                cost_micro_usd=None,
+                sentence=_sentence(outcome, own),
+            )
+        )
+    return tuple(records)
+
+
+_STATUS: dict[LaneOutcome, EntryStatus] = {
+    "composed": "kept",
+    "skipped": "planned",
+    "rerun-failed": "planned",
+    "no-result": "planned",
+    "no-passing-ticket": "rejected",
+}
+
+
+def _outcome(
+    lane: FrozenLane,
+    tickets: Sequence[TicketRecord],
+    chosen: TicketRecord | None,
+    kept_steps: set[str],
+    ending: Ending,
+) -> LaneOutcome:
+    if lane.id in ending.lanes:
+        return "composed"
+    if chosen is not None:
+        return "rerun-failed" if lane.id in kept_steps else "skipped"
+    if tickets and all(_says_nothing(ticket) for ticket in tickets):
+        return "no-result"
+    return "no-passing-ticket"
+
+
+def _says_nothing(ticket: TicketRecord) -> bool:
+    """A measurement that broke, or that the deadline cut off, is no result for or against a lane."""
+    verdict = ticket.verdict
+    return verdict is not None and (verdict.verdict == "invalid" or verdict.reason in _NO_RESULT_REASONS)
+
+
+def _sentence(outcome: LaneOutcome, tickets: Sequence[TicketRecord]) -> str:
+    match outcome:
+        case "composed":
+            return "in the new incumbent"
+        case "skipped":
+            return "passed alone, lost its gain in composition; back to planned"
+        case "rerun-failed":
+            return "composed, but the final rerun did not confirm it; back to planned"
+        case "no-result":
+            return "its measurement broke or came too late; nothing is known"
+        case "no-passing-ticket":
+            return _why_none_passed(tickets)
+
+
+def _why_none_passed(tickets: Sequence[TicketRecord]) -> str:
+    if not tickets:
+        return "nothing was submitted"
+    last = max(tickets, key=lambda ticket: ticket.sequence)
+    if last.verdict is not None:
+        return f"no ticket passed; the last one: {last.verdict.sentence}"
+    return f"no ticket passed; the last one was rejected: {last.reject_cause}"
+
+
+def entry_reason(record: LaneRecord, round_id: str) -> str:
+    """Return the reason that a search plan revision states."""
+    reasons: dict[LaneOutcome, str] = {
+        "composed": f"in the new incumbent of round {round_id}",
+        "skipped": "lost-in-composition",
+        "rerun-failed": "rerun-failed",
+        "no-result": "no-result",
+        "no-passing-ticket": "no-passing-ticket",
+    }
+    return reasons[record.outcome]

@@ -1,0 +1,26 @@
+"""How a trial runs, copied out of the frozen plan."""
+
+from __future__ import annotations
+
+from roundkit.models.measurement import RunSpec
+from roundkit.models.round_plan import RoundPlan
+
+
+def run_spec_of(plan: RoundPlan) -> RunSpec:
+    """Return the run specification that every experiment of a round shares."""
+    campaign = plan.campaign
+    return RunSpec(
+        format="roundkit-run-spec/1",
+        round_digest=plan.digest(),
+        metric=campaign.metric,
+        benchmark=campaign.benchmark,
+        validator=campaign.validator,
+        runtime=plan.runtime,
+        environment=campaign.environment,
+        limits=campaign.limits,
+        protected_paths=plan.protected_paths,
+        hidden_paths=campaign.hidden_paths,
+        gates=plan.gates,
+        repetitions=plan.gates.repetitions,
+        pin_cpus=plan.cpu_pinning,
+    )

@@ -1,0 +1,73 @@
+"""Opening the round's database: one writer, short transactions, readers that never block it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roundkit.store.control import ControlTable
+from roundkit.store.events import EventLog
+from roundkit.store.experiments import AaTable, ExperimentTable
+from roundkit.store.schema import migrate
+from roundkit.store.steps import StepTable
+from roundkit.store.tickets import TicketTable
+
+_BUSY_MS = 10_000
+
+
+class RoundStore:
+    """The store of one round. Each table has a small class of its own; writes go in transactions."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.tickets = TicketTable(connection)
+        self.experiments = ExperimentTable(connection)
+        self.aa_checks = AaTable(connection)
+        self.steps = StepTable(connection)
+        self.events = EventLog(connection)
+        self.control = ControlTable(connection)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Group writes: all of them reach the disk, or none."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> RoundStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_store(path: Path, *, read_only: bool = False) -> RoundStore:
+    """Open the database of a round, creating it when a writer comes first.
+
+    Args:
+        path: The database file.
+        read_only: Open for reading beside a running writer.
+
+    Raises:
+        sqlite3.OperationalError: there is no database yet, for a reader.
+        ValueError: the database comes from a newer roundkit.
+    """
+    mode = "ro" if read_only else "rwc"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        migrate(connection)
+    return RoundStore(connection)

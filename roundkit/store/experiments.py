@@ -1,0 +1,95 @@
+"""Experiments that were started, their records once complete, and the A/A checks among them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from roundkit.core.clock import format_utc, now_utc
+from roundkit.models.ledger import AaCheck
+from roundkit.models.measurement import ExperimentRecord, Purpose
+
+
+class ExperimentTable:
+    """Every experiment of the round, in the order in which they were started."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def attempts(self, subject: str) -> int:
+        """Return how many experiments were started for a subject."""
+        row = self._connection.execute(
+            "SELECT COUNT(*) FROM experiments WHERE subject = ?", (subject,)
+        ).fetchone()
+        return int(row[0])
+
+    def begin(self, experiment_id: str, purpose: Purpose, subject: str, attempt: int) -> None:
+        """Record that an experiment starts.
+
+        Raises:
+            sqlite3.IntegrityError: it was started before.
+        """
+        self._connection.execute(
+            "INSERT INTO experiments (experiment_id, position, purpose, subject, attempt, started_utc) "
+            "VALUES (?, (SELECT COALESCE(MAX(position), 0) + 1 FROM experiments), ?, ?, ?, ?)",
+            (experiment_id, purpose, subject, attempt, format_utc(now_utc())),
+        )
+
+    def cancel(self, experiment_id: str) -> None:
+        """Forget an experiment that was never started, because its device was taken by somebody else."""
+        self._connection.execute(
+            "DELETE FROM experiments WHERE experiment_id = ? AND record IS NULL", (experiment_id,)
+        )
+
+    def finish(self, record: ExperimentRecord) -> None:
+        """Keep the record of a started experiment.
+
+        Raises:
+            LookupError: it was not started, or has a record already.
+        """
+        done = self._connection.execute(
+            "UPDATE experiments SET record = ? WHERE experiment_id = ? AND record IS NULL",
+            (record.to_bytes(), record.experiment_id),
+        )
+        if done.rowcount != 1:
+            raise LookupError(f"experiment {record.experiment_id} was not started, or is recorded already")
+
+    def records(self, subject: str | None = None) -> list[ExperimentRecord]:
+        """Return the finished records, oldest first, of one subject or of all."""
+        rows = self._connection.execute(
+            "SELECT record FROM experiments "
+            "WHERE record IS NOT NULL AND (? IS NULL OR subject = ?) ORDER BY position",
+            (subject, subject),
+        )
+        return [ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments") for row in rows]
+
+    def unfinished(self) -> list[tuple[str, str]]:
+        """Return id and subject of experiments that were started and have no record."""
+        rows = self._connection.execute(
+            "SELECT experiment_id, subject FROM experiments WHERE record IS NULL ORDER BY position"
+        )
+        return [(experiment_id, subject) for experiment_id, subject in rows]
+
+
+class AaTable:
+    """The A/A checks of the round, in order."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, check: AaCheck, after_tickets: int) -> None:
+        """Append a check, with the number of tickets that had been measured before it."""
+        self._connection.execute(
+            "INSERT INTO aa_checks (position, experiment_id, after_tickets, body) "
+            "VALUES ((SELECT COALESCE(MAX(position), 0) + 1 FROM aa_checks), ?, ?, ?)",
+            (check.experiment, after_tickets, check.to_bytes()),
+        )
+
+    def all(self) -> list[AaCheck]:
+        """Return every check, oldest first."""
+        rows = self._connection.execute("SELECT body FROM aa_checks ORDER BY position")
+        return [AaCheck.from_bytes(bytes(row[0]), place="store: aa_checks") for row in rows]
+
+    def last_after_tickets(self) -> int | None:
+        """Return how many tickets had been measured at the last check; None before the first."""
+        row = self._connection.execute("SELECT MAX(after_tickets) FROM aa_checks").fetchone()
+        return None if row[0] is None else int(row[0])

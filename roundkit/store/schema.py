@@ -1,0 +1,85 @@
+"""The database's tables, by version. A migration is one more entry in the list."""
+
+from __future__ import annotations
+
+import sqlite3
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE control (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE tickets (
+        key TEXT PRIMARY KEY,
+        ticket TEXT NOT NULL UNIQUE,
+        lane TEXT NOT NULL,
+        sequence INTEGER NOT NULL UNIQUE,
+        manifest BLOB NOT NULL,
+        manifest_digest TEXT NOT NULL,
+        intake_utc TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('queued', 'measuring', 'measured', 'rejected')),
+        reject_cause TEXT,
+        reject_detail TEXT,
+        candidate_commit TEXT,
+        candidate_tree TEXT,
+        verdict BLOB,
+        measured_utc TEXT,
+        provenance TEXT NOT NULL,
+        CHECK ((state = 'rejected') = (reject_cause IS NOT NULL)),
+        CHECK ((state = 'measured') = (verdict IS NOT NULL))
+    ) STRICT;
+    CREATE INDEX tickets_by_state ON tickets (state, lane, sequence);
+    CREATE TABLE rejected_submissions (
+        lane TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        cause TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        intake_utc TEXT NOT NULL,
+        PRIMARY KEY (lane, entry)
+    ) STRICT;
+    CREATE TABLE commands (
+        key TEXT NOT NULL REFERENCES tickets (key),
+        position INTEGER NOT NULL,
+        log BLOB NOT NULL,
+        PRIMARY KEY (key, position)
+    ) STRICT;
+    CREATE TABLE experiments (
+        experiment_id TEXT PRIMARY KEY,
+        position INTEGER NOT NULL UNIQUE,
+        purpose TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        started_utc TEXT NOT NULL,
+        record BLOB,
+        UNIQUE (subject, attempt)
+    ) STRICT;
+    CREATE TABLE aa_checks (
+        position INTEGER PRIMARY KEY,
+        experiment_id TEXT NOT NULL REFERENCES experiments (experiment_id),
+        after_tickets INTEGER NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE steps (name TEXT PRIMARY KEY, body BLOB NOT NULL, time TEXT NOT NULL) STRICT;
+    CREATE TABLE events (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        fields TEXT NOT NULL
+    ) STRICT;
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the newest schema, one transaction a version.
+
+    Raises:
+        ValueError: the database comes from a newer roundkit.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise ValueError(
+            f"the store has schema {version}, this roundkit knows {len(MIGRATIONS)}; use a newer roundkit"
+        )
+    for number in range(version, len(MIGRATIONS)):
+        connection.executescript(
+            f"BEGIN IMMEDIATE;{MIGRATIONS[number]}PRAGMA user_version = {number + 1};COMMIT;"
+        )

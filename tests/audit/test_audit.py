@@ -1,0 +1,262 @@
+"""The audit agrees with every honest folder and names whatever was changed in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from support.sample_evidence import (
+    EPOCH,
+    NO_GAIN_LANES,
+    Lane,
+    Submission,
+    export_sample,
+    sample_round,
+)
+
+from roundkit.audit import AuditReport, audit_round, render
+from roundkit.core.canonical import canonical_bytes, digest_bytes
+from roundkit.core.git import Repository, identity_environment
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("audit")
+    return export_sample(base / "r01", sample_round(), base / "scratch")
+
+
+@pytest.fixture
+def folder(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "r01"))
+
+
+def failed(report: AuditReport) -> set[str]:
+    return {check.name for check in report.failures}
+
+
+def forge(folder: Path, name: str, change: Callable[[Any], object]) -> None:
+    """Edit one record and mend every hash over it, as a forger with the tool would."""
+    value = json.loads((folder / name).read_bytes())
+    change(value)
+    data = canonical_bytes(value)
+    (folder / name).write_bytes(data)
+    index = json.loads((folder / "index.json").read_bytes())
+    for row in index["files"]:
+        if row["path"] == name:
+            row.update(size=len(data), sha256=digest_bytes(data))
+    reseal(folder, index)
+
+
+def reseal(folder: Path, index: Any) -> None:
+    data = canonical_bytes(index)
+    (folder / "index.json").write_bytes(data)
+    (folder / "index.json.sha256").write_text(f"{digest_bytes(data)}  index.json\n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"fresh_standalone": True},
+        {"lanes": NO_GAIN_LANES},
+        {"lanes": (Lane("solo", (Submission(0.1),)),)},
+        {"rerun_gain": 0.0},
+        {"forgeable": True, "provenance": "model", "harness": "claude"},
+    ],
+    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable"],
+)
+def test_n09_an_honest_round_passes(tmp_path: Path, options: dict[str, Any]) -> None:
+    folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")
+    report = audit_round(folder)
+    assert report.passed, report.failures
+
+
+def test_n09_the_expected_digest_is_held_against_the_index(pristine: Path) -> None:
+    digest = audit_round(pristine).digest
+    assert audit_round(pristine, expect=digest).passed
+    assert failed(audit_round(pristine, expect="0" * 64)) == {"index"}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_n09_any_flipped_byte_is_named(pristine: Path, data: st.DataObject) -> None:
+    files = sorted(path for path in pristine.rglob("*") if path.is_file())
+    victim = data.draw(st.sampled_from(files), label="file")
+    before = victim.read_bytes()
+    position = data.draw(st.integers(0, len(before) - 1), label="position")
+    flipped = data.draw(st.integers(1, 255), label="bits")
+    try:
+        victim.write_bytes(before[:position] + bytes([before[position] ^ flipped]) + before[position + 1 :])
+        report = audit_round(pristine)
+    finally:
+        victim.write_bytes(before)
+    assert not report.passed
+    name = victim.relative_to(pristine).as_posix()
+    assert any(check.where.startswith(name.removesuffix(".sha256")) for check in report.failures)
+
+
+@pytest.mark.parametrize("name", ["round-ledger.json", "index.json", "index.json.sha256", "events.jsonl"])
+def test_n09_a_removed_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert any(check.where == name for check in audit_round(folder).failures)
+
+
+def test_n09_swapped_files_are_named(folder: Path) -> None:
+    first, second, *_ = sorted((folder / "experiments").iterdir())
+    keep = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(keep)
+    where = {check.where for check in audit_round(folder).failures}
+    assert {f"experiments/{first.name}", f"experiments/{second.name}"} <= where
+
+
+def test_n09_an_added_file_is_named(folder: Path) -> None:
+    (folder / "blobs" / ("0" * 64)).write_bytes(b"more")
+    assert any(check.where == f"blobs/{'0' * 64}" for check in audit_round(folder).failures)
+
+
+def set_at(*path: str | int, value: object) -> Callable[[Any], None]:
+    def change(record: Any) -> None:
+        for step in path[:-1]:
+            record = record[step]
+        record[path[-1]] = value
+
+    return change
+
+
+FORGERIES = {
+    "gain of a ticket": ("round-ledger.json", set_at("tickets", 0, "verdict", "gain", value=0.2), "verdicts"),
+    "verdict of a ticket": (
+        "round-ledger.json",
+        set_at("tickets", 3, "verdict", "verdict", value="pass"),
+        "verdicts",
+    ),
+    "sentence of a ticket": (
+        "round-ledger.json",
+        set_at("tickets", 0, "verdict", "sentence", value="splendid"),
+        "verdicts",
+    ),
+    "gain of the round": ("round-ledger.json", set_at("gain", value=0.5), "result"),
+    "head": ("round-ledger.json", set_at("head", value="0" * 40), "result"),
+    "statement": ("round-ledger.json", set_at("statement", value="accepted"), "result"),
+    "order": ("round-ledger.json", set_at("order", value=["L1", "L2", "L3"]), "selection and order"),
+    "kept step": ("round-ledger.json", set_at("composition", 2, "kept", value=True), "composition"),
+    "ratio": ("round-ledger.json", set_at("composition", 1, "ratio", "value", value=1.5), "ratios"),
+    "rerun": ("round-ledger.json", set_at("rerun", 0, "verdict", "gain", value=0.4), "close verdicts"),
+    "lane outcome": ("round-ledger.json", set_at("lanes", 3, "outcome", value="composed"), "lane outcomes"),
+    "A/A check": ("round-ledger.json", set_at("aa_checks", 0, "z", value=0.0), "A/A checks"),
+    "path of a candidate": (
+        "round-ledger.json",
+        set_at("tickets", 0, "manifest", "entries", 0, "path", value="bench/driver.py"),
+        "scope",
+    ),
+    "intake after the deadline": (
+        "round-ledger.json",
+        set_at("tickets", 0, "intake_utc", value="2026-03-02T10:45:00.000000Z"),
+        "deadlines",
+    ),
+    "revealed secret": ("secret.json", set_at("secret_hex", value="ab" * 32), "secret"),
+    "minimum gain of the run spec": ("run-spec.json", set_at("gates", "min_gain", value=0.5), "run spec"),
+    "deadline of the plan": (
+        "round-plan.json",
+        set_at("deadline_utc", value="2026-03-02T12:00:00.000000Z"),
+        "plan digest",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORGERIES)
+def test_n09_an_edited_record_is_caught_though_every_hash_was_mended(folder: Path, case: str) -> None:
+    name, change, family = FORGERIES[case]
+    forge(folder, name, change)
+    report = audit_round(folder)
+    assert family in failed(report), report.checks
+    assert not any(check.name == "files" for check in report.failures)
+
+
+EXPERIMENT_FORGERIES = {
+    "sample": (lambda row: row["trials"][5]["metrics"].__setitem__("latency_ms", [1, 1, 1]), "medians"),
+    "value": (lambda row: row["trials"][5].__setitem__("value", 9.0), "medians"),
+    "seed": (lambda row: row["trials"][5]["planned"].__setitem__("seed", 7), "schedule"),
+    "dropped trial": (lambda row: row["trials"].pop(), "schedule"),
+    "files changed": (
+        lambda row: row["candidate"].__setitem__("files_sha256_after", "0" * 64),
+        "sides",
+    ),
+    "lease": (
+        lambda row: row["lease"].__setitem__("acquired_utc", "2026-03-02T09:00:00.000000Z"),
+        "leases",
+    ),
+    "baseline": (lambda row: row["baseline"].__setitem__("commit", "0" * 40), "verdicts"),
+}
+
+
+@pytest.mark.parametrize("case", EXPERIMENT_FORGERIES)
+def test_n09_an_edited_experiment_is_caught_though_every_hash_was_mended(folder: Path, case: str) -> None:
+    change, family = EXPERIMENT_FORGERIES[case]
+    ledger = json.loads((folder / "round-ledger.json").read_bytes())
+    experiment = ledger["tickets"][4]["experiments"][-1]
+    forge(folder, f"experiments/{experiment}.json", change)
+    assert family in failed(audit_round(folder))
+
+
+def test_n09_a_deleted_experiment_is_missed(folder: Path) -> None:
+    victim = next(path for path in (folder / "experiments").iterdir() if path.name.startswith("r01-L2"))
+    victim.unlink()
+    index = json.loads((folder / "index.json").read_bytes())
+    index["files"] = [row for row in index["files"] if row["path"] != f"experiments/{victim.name}"]
+    reseal(folder, index)
+    assert "verdicts" in failed(audit_round(folder))
+
+
+def test_n09_the_chain_of_rounds_is_followed(tmp_path: Path) -> None:
+    first = sample_round()
+    export_sample(tmp_path / "rounds" / "r01", first, tmp_path / "scratch")
+    digest = audit_round(tmp_path / "rounds" / "r01").digest
+    options: dict[str, Any] = {
+        "round_id": "r02", "incumbent": first.ledger.head, "opened": EPOCH + timedelta(days=1),
+    }  # fmt: skip
+    second = sample_round(**options)
+    linked = export_sample(tmp_path / "rounds" / "r02", second, tmp_path / "scratch", previous=digest)
+    assert audit_round(linked).passed
+    shutil.rmtree(linked)
+    unlinked = export_sample(tmp_path / "rounds" / "r02", second, tmp_path / "scratch")
+    assert failed(audit_round(unlinked)) == {"chain"}
+    shutil.rmtree(unlinked)
+    wrong = export_sample(tmp_path / "rounds" / "r02", second, tmp_path / "scratch", previous="0" * 64)
+    assert failed(audit_round(wrong)) == {"chain"}
+
+
+def test_the_repository_is_compared_and_not_written_to(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    repository = Repository(program)
+    repository.git("init", "--quiet", "--initial-branch=main")
+    who = identity_environment("someone", "someone@localhost", "2026-01-01T00:00:00Z")
+    repository.git("commit", "--quiet", "--allow-empty", "-m", "start", env=who)
+    stranger = export_sample(tmp_path / "r01", sample_round(), tmp_path / "scratch")
+    assert failed(audit_round(stranger, repository=program)) == {"repository"}
+    head = repository.resolve("HEAD")
+    options: dict[str, Any] = {"round_id": "r02", "campaign_id": "other", "incumbent": head}
+    related = export_sample(tmp_path / "r02", sample_round(**options), tmp_path / "scratch")
+    before = sorted(path for path in program.rglob("*"))
+    assert {"incumbent", "candidate trees", "commits"} <= failed(audit_round(related, repository=program))
+    assert sorted(path for path in program.rglob("*")) == before
+
+
+def test_an_audit_prints_hostile_text_inert(tmp_path: Path) -> None:
+    text = {"entry": "[bold]x[/bold]\x1b[31m", "detail": "\x1b]0;owned\x07"}
+    folder = export_sample(tmp_path / "r01", sample_round(text=text), tmp_path / "scratch")
+    (folder / "ev\x1b[31mil").write_bytes(b"")
+    console = Console(width=200, record=True, force_terminal=False)
+    render(audit_round(folder), console)
+    assert "\x1b" not in console.export_text()
+    assert audit_round(folder).to_json_value()["passed"] is False

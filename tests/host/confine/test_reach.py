@@ -1,0 +1,178 @@
+"""What a confined command cannot write (C01, C08), read (C02), or reach by network (C03)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def listeners(tmp_path_factory):
+    """TCP, UDP, pathname and abstract sockets of the host that answer whoever comes."""
+    reached = []
+    tcp = socket.create_server(("127.0.0.1", 0))
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(("127.0.0.1", 0))
+    abstract = socket.socket(socket.AF_UNIX)
+    abstract.bind(f"\0roundkit-test-{os.getpid()}")
+    abstract.listen()
+
+    def accept(listener):
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            reached.append(listener.getsockname())
+            peer.close()
+
+    threads = [threading.Thread(target=accept, args=(item,), daemon=True) for item in (tcp, abstract)]
+    for thread in threads:
+        thread.start()
+    yield tcp.getsockname()[1], udp, abstract.getsockname()[1:].decode(), reached
+    for item in (tcp, abstract):
+        item.shutdown(socket.SHUT_RDWR)
+        item.close()
+    udp.close()
+    for thread in threads:
+        thread.join()
+
+
+def test_c01_write_outside_is_denied(attacked):
+    told = attacked.attempts("write_outside.py", str(attacked.root))
+
+    got_through = {name for name, result in told.items() if result == "SUCCEEDED"}
+    assert got_through == {name for name in told if name.startswith("allowed: ")}
+    assert len(told) > 80
+    assert attacked.changed() == set()
+
+
+def test_c01_nothing_written_inside_appears_elsewhere(attacked):
+    attacked.attempts("write_outside.py", str(attacked.root))
+
+    assert (attacked.trial / "result.json").read_bytes() == b"owned"
+    assert (attacked.scratch / "x").read_bytes() == b"owned"
+    source = attacked.checkout / "src" / "program.py"
+    assert source.read_text() == "print('candidate')\n"
+
+
+def test_c01_a_parent_of_a_protected_file_cannot_be_swapped(world):
+    bench = world.checkout / "bench"
+    attack = (
+        "import os, sys\n"
+        "bench = sys.argv[1]\n"
+        "for old in (bench, bench + '/benchmark.py'):\n"
+        "    try:\n"
+        "        os.rename(old, old + '.old')\n"
+        "        sys.exit('renamed ' + old)\n"
+        "    except OSError:\n"
+        "        pass\n"
+        "print(open(bench + '/benchmark.py').read())\n"
+    )
+    done = world.python(attack, str(bench))
+
+    assert (done.exit_code, done.stdout_tail) == (0, "print('honest')\n\n"), done.stderr_tail
+    assert (bench / "benchmark.py").read_text() == "print('honest')\n"
+
+
+def test_c01_a_link_where_a_protected_file_belongs_is_refused(world, refused):
+    (world.checkout / "bench" / "benchmark.py").unlink()
+    (world.checkout / "bench" / "benchmark.py").symlink_to(world.root / "store" / "round.db")
+
+    assert refused(world.run, "true") == "mount-point"
+    assert world.changed() == set()
+
+
+def test_c01_a_link_on_the_way_to_a_granted_place_is_refused(any_world, refused):
+    (any_world.root / "alias").symlink_to(any_world.root / "store")
+
+    for place in (any_world.root / "alias", any_world.root / "alias" / "round.db"):
+        assert refused(any_world.run, "true", readable=[place]) == "mount-source-link"
+
+
+@pytest.mark.parametrize("place", ["/", "/etc", "/usr/lib", "/proc", "/dev", "/run"])
+def test_c01_system_places_are_never_writable(any_world, refused, place):
+    assert refused(any_world.run, "true", writable=[Path(place)]) in {"mount-source", "mount-source-missing"}
+
+
+def test_c02_read_outside_is_denied(attacked, listeners):
+    _, _, abstract, reached = listeners
+    path = attacked.root / "service.sock"
+    service = socket.socket(socket.AF_UNIX)
+    service.bind(str(path))
+    path.chmod(0o777)
+    service.listen()
+    with service:
+        # The socket's folder is granted on purpose: a path that can be read is not one to connect to.
+        _, readable = attacked.grants()
+        told = attacked.attempts(
+            "read_outside.py",
+            *(str(attacked.root), str(os.getpid()), str(path), abstract),
+            readable=[*readable, attacked.root / "incumbent"],
+        )
+
+    assert {name for name, result in told.items() if result.startswith("SUCCEEDED")} == set()
+    assert reached == []
+    assert set(json.loads(told["processes"])) <= {1, 2, 3}
+    assert json.loads(told["descriptors"]) == [0, 1, 2]
+    assert json.loads(told["environment"]) == {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/home/somebody",
+        "LANG": "C.UTF-8",
+    }
+    assert told["init environment"] == "b''"
+    assert str(attacked.trial) not in told["init arguments"]
+    assert json.loads(told["reopened init descriptors"]) == []
+    assert [json.loads(told[name]) for name in ("tmp", "shm", "home", "run")] == [[], [], [], []]
+
+
+def test_c02_the_identity_has_no_rights(attacked):
+    told = attacked.attempts("read_outside.py", str(attacked.root), "1", "/none", "none")
+    uid, effective, gid, groups = json.loads(told["identity"])
+    status = dict(line.split(":\t", 1) for line in told["status"].splitlines() if ":\t" in line)
+
+    assert uid == effective != 0
+    assert uid != 65534
+    assert 0 not in {gid, *groups}
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+
+
+def test_c02_a_descriptor_left_open_by_the_coordinator_is_not_inherited(any_world):
+    secret = os.open(any_world.root / "store" / "round.db", os.O_RDONLY)
+    os.set_inheritable(secret, True)
+    try:
+        done = any_world.run("/bin/sh", "-c", "ls /proc/self/fd; cat <&9; ls -l /proc/1/fd")
+    finally:
+        os.close(secret)
+
+    assert "round.db" not in done.stdout_tail
+    assert done.stdout_tail.split()[:4] == ["0", "1", "2", "3"]
+
+
+def test_c03_network_is_denied(attacked, listeners):
+    port, udp, _, reached = listeners
+    told = attacked.attempts("network.py", str(port), str(udp.getsockname()[1]))
+
+    assert {name for name, result in told.items() if result.startswith("SUCCEEDED")} == {
+        "allowed: own loopback"
+    }
+    assert reached == []
+    udp.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        udp.recv(1)
+
+
+def test_c03_the_hosts_network_is_reached_only_by_name_and_labelled(any_world, listeners):
+    port, _, _, reached = listeners
+    script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()"
+    done = any_world.python(script, str(port), network="host")
+
+    assert (done.exit_code, done.boundary.network) == (0, "host"), done.stderr_tail
+    any_world.wait_until(lambda: len(reached) == 1)

@@ -1,0 +1,117 @@
+"""Running notebooks: parameters are checked, and nothing half-done reads as done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from roundkit.core.errors import Refused
+from roundkit.evidence import EvidenceProblem
+from roundkit.report import NotebookFailed, build_report, check_parameters, run_notebook
+
+LAST = """from IPython.display import display
+display({"application/vnd.roundkit.outcome+json": {"outcome": "done"}}, raw=True)"""
+
+
+def write_notebook(folder: Path, *cells: str) -> Path:
+    notebook = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    )
+    parameters = nbformat.v4.new_code_cell(
+        'place: str = "somewhere"  # a place\ncount: int = 3  # how many', metadata={"tags": ["parameters"]}
+    )
+    notebook.cells = [parameters, *map(nbformat.v4.new_code_cell, ("print(place, count)", *cells))]
+    path = folder / "example.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
+def codes(refused: pytest.ExceptionInfo[Refused]) -> set[str]:
+    return {refusal.code for refusal in refused.value.refusals}
+
+
+def test_fault_28_a_misspelt_parameter_is_refused(tmp_path: Path) -> None:
+    source = write_notebook(tmp_path, LAST)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {"plaice": "here"}, tmp_path / "out.ipynb")
+    assert codes(refused) == {"unknown-parameter"}
+    assert "place: str = 'somewhere'  # a place" in str(refused.value)
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+@pytest.mark.parametrize("value", ["many", 2.5, True, None, "12e3456"])
+def test_n02_a_wrong_type_is_refused(tmp_path: Path, value: object) -> None:
+    source = write_notebook(tmp_path, LAST)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {"count": value}, tmp_path / "out.ipynb")
+    assert codes(refused) == {"wrong-type"}
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+def test_n02_a_parameter_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+    source = write_notebook(tmp_path, LAST)
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells[1].source = "print(place)"
+    nbformat.write(notebook, source)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {}, tmp_path / "out.ipynb")
+    assert codes(refused) == {"unread-parameter"}
+
+
+def test_n02_a_missing_round_leaves_no_page(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceProblem):
+        build_report(tmp_path / "nothing", tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_n02_an_unknown_notebook_names_those_that_exist(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="round_report"):
+        run_notebook("round_raport", {}, tmp_path / "out.ipynb")
+
+
+def test_fault_31_a_finished_notebook_repeats_and_names_no_place(tmp_path: Path) -> None:
+    source = write_notebook(tmp_path, LAST)
+    secret = tmp_path / "home of somebody"
+    for out in ("one.ipynb", "two.ipynb"):
+        run = run_notebook(source, {"place": str(secret), "count": "7"}, tmp_path / "published" / out)
+        assert run.outcome.outcome == "done"
+    one, two = (tmp_path / "published" / name for name in ("one.ipynb", "two.ipynb"))
+    assert one.read_bytes() == two.read_bytes()
+    cells = nbformat.read(one, as_version=4).cells
+    assert 'place = "home of somebody"\ncount = 7' in cells[1].source
+    assert "papermill" not in str(cells[1].metadata)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("import sys; sys.exit(0)", "SystemExit"),
+        ("import os; os._exit(0)", "never ran|no verdict|DeadKernel"),
+        ("raise ValueError('first line\\nsecond')", "ValueError: first line"),
+    ],
+    ids=["sys-exit", "dead-kernel", "failing-cell"],
+)
+def test_fault_29_a_notebook_that_did_not_end_has_failed(tmp_path: Path, cell: str, reason: str) -> None:
+    source = write_notebook(tmp_path, cell, LAST)
+    out, page = tmp_path / "out.ipynb", tmp_path / "out.html"
+    with pytest.raises(NotebookFailed, match=reason) as failed:
+        run_notebook(source, {}, out, page)
+    assert failed.value.exit_code == 1
+    assert len(str(failed.value).splitlines()) == 2
+    nbformat.read(out, as_version=4)
+    assert not page.exists()
+
+
+def test_fault_29_a_notebook_without_a_verdict_has_failed(tmp_path: Path) -> None:
+    source = write_notebook(tmp_path, "1 + 1")
+    with pytest.raises(NotebookFailed, match="no verdict"):
+        run_notebook(source, {}, tmp_path / "out.ipynb")
+
+
+def test_n02_plain_papermill_is_checked_by_the_notebook_itself() -> None:
+    check_parameters({"evidence": "a folder", "_private": 1, "In": []}, evidence=str)
+    with pytest.raises(Refused) as refused:
+        check_parameters({"evidence": 3, "evidance": "a folder"}, evidence=str)
+    assert codes(refused) == {"unknown-parameter", "wrong-type"}

@@ -1,0 +1,96 @@
+"""Parts of the page, each from evidence of another shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pytest
+from support.sample_evidence import NO_GAIN_LANES, Lane, Submission, export_sample, sample_round
+
+from roundkit import report
+from roundkit.analysis.charts import theme
+from roundkit.audit import audit_round
+from roundkit.core.resources import shipped
+from roundkit.evidence import RoundEvidence, open_evidence
+from roundkit.report.views import Heading, Missing, Table
+
+
+def opened(tmp_path: Path, **options: Any) -> RoundEvidence:
+    return open_evidence(export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch"))
+
+
+def test_n12_no_passing_ticket(tmp_path: Path) -> None:
+    evidence = opened(tmp_path, lanes=NO_GAIN_LANES)
+    page = report.headline(evidence).markup
+    assert "The incumbent stays" in page
+    assert "None of 2 tickets showed a gain" in page
+    assert "<dd>none</dd>" in page
+    assert "nothing was rerun" in report.composition_table(evidence).to_html()
+
+
+def test_n12_one_lane(tmp_path: Path) -> None:
+    evidence = opened(tmp_path, lanes=(Lane("solo", (Submission(0.1),)),))
+    assert "It holds lane solo." in report.headline(evidence).markup
+
+
+def test_n12_sixty_four_lanes(tmp_path: Path) -> None:
+    lanes = tuple(Lane(f"L{number:02}", (Submission(0.0),)) for number in range(64))
+    evidence = opened(tmp_path, lanes=lanes)
+    assert len(report.decision_table(evidence).rows) == 64
+    assert audit_round(evidence.path).passed
+
+
+def test_n12_a_rerun_that_does_not_confirm(tmp_path: Path) -> None:
+    lanes = (Lane("solo", (Submission(0.1),)),)
+    evidence = opened(tmp_path, lanes=lanes, rerun_gain=0.0)
+    text = report.headline(evidence).text
+    assert "The incumbent stays" in text
+    assert "A gain that a fresh measurement does not confirm is not kept." in text
+
+
+@pytest.mark.parametrize(("provenance", "named"), [("scripted", True), ("replay", True), ("model", False)])
+def test_anything_but_a_model_is_named_in_the_headline(tmp_path: Path, provenance: str, named: bool) -> None:
+    evidence = opened(tmp_path, lanes=NO_GAIN_LANES, provenance=provenance)
+    assert ("rk-provenance" in report.headline(evidence).markup) is named
+
+
+def test_a_forgeable_benchmark_is_labelled(tmp_path: Path) -> None:
+    notes = report.measurement_notes(opened(tmp_path, lanes=NO_GAIN_LANES, forgeable=True))
+    assert "Reported, forgeable" in notes.markup
+
+
+def test_n10_a_missing_value_is_never_a_number() -> None:
+    table = Table("gains", (Heading("gain", "percent"),), ((Missing("deadline"),), (None,), (0.0,)))
+    cells = table.to_html().split("<tbody>")[1]
+    assert "missing: deadline" in cells
+    assert cells.count("data-sort") == 1
+    assert 'data-sort="0.0">0.00' in cells
+
+
+def test_n05_cells_are_escaped_and_control_characters_shown() -> None:
+    table = Table("<b>", (Heading("<i>"),), (("<script>\x1b[31m\u202egnp.exe",),))
+    markup = table.to_html()
+    assert "<script>" not in markup
+    assert "\\x1b[31m\\u202egnp.exe" in markup
+    assert "&lt;b&gt;" in markup
+
+
+def test_times_sort_as_times() -> None:
+    moments = (datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 2, 10, tzinfo=UTC))
+    table = Table("times", (Heading("when", "time"),), tuple((moment,) for moment in moments))
+    assert "2026-03-02 09:00:00 UTC" in table.to_html()
+    assert 'data-sort="1772442000.000000"' in table.to_html()
+
+
+def test_a_chart_without_a_description_is_no_figure() -> None:
+    with pytest.raises(ValueError, match="description"):
+        report.figure(alt.layer(alt.Chart(alt.InlineData(values=[{"a": 1}])).mark_point()))
+
+
+def test_the_pages_dark_colours_know_the_charts_neutral_ones() -> None:
+    style = (shipped("templates") / "report" / "style.css").read_text()
+    for colour in (theme.INK, theme.MUTED, theme.GRID, theme.BLUE, theme.ORANGE):
+        assert f'="{colour}"]' in style

@@ -1,0 +1,86 @@
+"""What A/A runs say about a machine."""
+
+import math
+
+import numpy as np
+import pytest
+
+from roundkit.stats.estimate import Order
+from roundkit.stats.noise import (
+    between_session_variance,
+    lag_one_autocorrelation,
+    noise_summary,
+    pairs_needed,
+    shared_quad_variance,
+)
+from roundkit.stats.simulate import fixed_pairs, simulate
+from roundkit.stats.worlds import QUIET, SHARED_MACHINE, Effects, simulate_pairs
+
+
+def test_sigma_of_known_noise_and_the_pairs_it_needs() -> None:
+    rng = np.random.default_rng(1)
+    runs = np.exp(rng.normal(0, 0.02, 800))
+    d = list(np.log(runs[0::2]) - np.log(runs[1::2]))
+    order: list[Order] = ["AB"] * 400
+    d[1::2] = [-v for v in d[1::2]]
+    order[1::2] = ["BA"] * 200
+    found = noise_summary(d, order, list(runs), [0.01, 0.02, 0.05])
+    assert found.sigma == pytest.approx(0.02, rel=0.18)
+    assert abs(found.autocorrelation) < 0.18
+    needed = dict(found.pairs_needed)
+    assert needed[0.01] > needed[0.02] > needed[0.05] >= 6
+    assert needed[0.01] == pytest.approx(2 * (2.84 * found.sigma / 0.01) ** 2, rel=0.05)
+
+
+def test_pairs_needed_have_the_power_stated() -> None:
+    """Under normal noise; the signed rank costs a little of it there and gains under heavy tails."""
+    pairs = pairs_needed(0.03, 0.01)
+    protocol = fixed_pairs(pairs, order_rule="ignore")
+    power = simulate(QUIET, 0.03, protocol, effects=Effects(gain=0.01), experiments=4000, seed=2).pass_rate
+    assert power == pytest.approx(0.8, abs=0.06)
+    assert pairs_needed(0.0, 0.01) == 6
+
+
+def test_too_few_pairs_say_so() -> None:
+    found = noise_summary([0.1], ["AB"], [1.0, 1.1], [0.01])
+    assert (found.sigma, found.autocorrelation, found.pairs_needed) == (None, None, ((0.01, None),))
+
+
+def test_autocorrelation() -> None:
+    assert lag_one_autocorrelation([1.0, 2.0] * 50) < -0.9
+    assert lag_one_autocorrelation([math.exp(k / 10) for k in range(100)]) > 0.9
+    assert lag_one_autocorrelation([2.0] * 5) is None
+    with pytest.raises(ValueError, match="above zero"):
+        lag_one_autocorrelation([1.0, 0.0, 2.0])
+
+
+def test_between_session_variance() -> None:
+    assert between_session_variance([], []) is None
+    assert between_session_variance([0.01, -0.01], [0.02, 0.02]) == 0.0
+    assert between_session_variance([0.03, -0.03], [0.02, 0.01]) == pytest.approx(0.0009 - 0.00025)
+    with pytest.raises(ValueError, match="1 estimates but 0"):
+        between_session_variance([0.1], [])
+
+
+@pytest.mark.parametrize("session_sd", [0.0, 0.01])
+def test_m01_what_the_pairs_of_a_quad_share_is_estimated(session_sd: float) -> None:
+    rng = np.random.default_rng(3)
+    drawn = simulate_pairs(rng, SHARED_MACHINE, 0.01, 2000, 20, Effects(session_sd=session_sd))
+    history = [
+        (list(d), ["AB" if first else "BA" for first in firsts])
+        for d, firsts in zip(drawn.differences, drawn.baseline_first, strict=True)
+    ]
+    assert shared_quad_variance(history) == pytest.approx(session_sd**2, abs=1.2e-5)
+
+
+def test_quads_are_checked() -> None:
+    assert shared_quad_variance([([0.1, 0.2], ["AB", "BA"])]) is None
+    with pytest.raises(ValueError, match="one order"):
+        shared_quad_variance([([0.1] * 4, ["AB", "AB", "BA", "BA"])])
+
+
+def test_wrong_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="gain"):
+        pairs_needed(0.01, 0.0)
+    with pytest.raises(ValueError, match="sigma"):
+        pairs_needed(math.nan, 0.01)
