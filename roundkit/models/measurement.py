@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.host.confine import Boundary, EndReason, Limits
+from roundkit.host.confine.types import Counter
 from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
 from roundkit.models.campaign import Benchmark, Command, Metric
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
@@ -121,7 +122,7 @@ class ConfinedRun(Record):
     end_reason: EndReason
     wall_s: float | None
     cpu_s: float | None
-    cpu_source: Literal["cgroup", "rusage"] | None
+    cpu_source: Counter | None
     peak_memory_bytes: int | None
     stdout_tail: str | None
     stderr_tail: str
