@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -129,16 +128,13 @@ class _Trees:
         removed, written = [], []
         for entry in ticket.manifest.entries:
             if entry.sha256 is None:
-                removed.append(f"0 {'0' * 40}\t{entry.path}\0")
+                removed.append(entry.path)
                 continue
             data = self._material.evidence.blob(entry.sha256)
             blob = self._git("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
-            written.append(f"{entry.mode} {blob}\t{entry.path}\0")
+            written.append((str(entry.mode), blob, entry.path))
         try:
-            self._git("read-tree", parent)
-            for rows in (removed, written):
-                self._git("update-index", "-z", "--index-info", stdin=os.fsencode("".join(rows)))
-            return self._git("write-tree")
+            return self._repository.lay_tree(parent, removed=removed, written=written, env=self._env)
         except CommandFailed:
             return None
 

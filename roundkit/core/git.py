@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,34 @@ class Repository:
         """List paths of the working tree that are changed or untracked (ignored files excepted)."""
         status = self.git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames").stdout
         return [os.fsdecode(row[3:]) for row in status.split(b"\0") if row]
+
+    def lay_tree(
+        self,
+        parent: str,
+        *,
+        removed: Iterable[str],
+        written: Iterable[tuple[str, str, str]],
+        env: Mapping[str, str],
+    ) -> str:
+        """Return the tree that some files give when they are laid on a commit or tree, without a checkout.
+
+        Args:
+            parent: The commit or tree.
+            removed: Paths to leave out.
+            written: Mode, object id and path of every file to write.
+            env: Names the index file to use (``GIT_INDEX_FILE``), which is overwritten.
+
+        Raises:
+            CommandFailed: git does not take the combination of paths, or broke.
+        """
+        self.git("read-tree", parent, env=env)
+        nothing = "0" * len(self.git("rev-parse", "--verify", parent, env=env).text)
+        gone = [f"0 {nothing}\t{path}\0" for path in removed]
+        laid = [f"{mode} {object_id}\t{path}\0" for mode, object_id, path in written]
+        # Deletions first, so that a folder may become a file and a file a folder.
+        for rows in (gone, laid):
+            self.git("update-index", "-z", "--index-info", env=env, stdin=os.fsencode("".join(rows)))
+        return self.git("write-tree", env=env).text
 
     def read_blob(self, commit: str, path: str) -> bytes:
         """Return a file's bytes at a commit."""

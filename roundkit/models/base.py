@@ -20,7 +20,12 @@ def _to_utc(moment: datetime) -> datetime:
 UtcTime = Annotated[datetime, AfterValidator(_to_utc), PlainSerializer(format_utc, when_used="json")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+IDENTIFIER_LENGTH = 64
+"""Characters that an identifier may have: it becomes a file name and a part of a branch."""
+
+Identifier = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=IDENTIFIER_LENGTH)
+]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 PositiveSeconds = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=0)]

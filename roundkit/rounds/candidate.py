@@ -8,10 +8,10 @@ from pathlib import Path
 
 from roundkit.core.clock import format_utc
 from roundkit.core.git import Repository, identity_environment
-from roundkit.core.process import CommandFailed
 from roundkit.models.ledger import TicketRecord
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder
+from roundkit.rules.layering import misfit
 
 COMMITTER = "roundkit"
 COMMITTER_EMAIL = "roundkit@localhost"
@@ -41,7 +41,8 @@ def lay_candidate(folder: RoundFolder, plan: RoundPlan, ticket: TicketRecord, pa
         parent: The incumbent, or the head of the composition so far.
 
     Raises:
-        CannotLay: git refuses the combination of paths.
+        CannotLay: a path would be a file and a folder at once.
+        CommandFailed: git broke, which is not the candidate's doing.
     """
     repository = Repository(folder.repository)
     tree = _lay_tree(folder, repository, ticket, parent)
@@ -61,23 +62,27 @@ def lay_candidate(folder: RoundFolder, plan: RoundPlan, ticket: TicketRecord, pa
 
 
 def _lay_tree(folder: RoundFolder, repository: Repository, ticket: TicketRecord, parent: str) -> str:
-    removed, written = [], []
-    for entry in ticket.manifest.entries:
-        if entry.sha256 is None:
-            removed.append(f"0 {'0' * 40}\t{entry.path}\0")
-        else:
-            blob = repository.git("hash-object", "-w", "--no-filters", "--", folder.blobs / entry.sha256).text
-            written.append(f"{entry.mode} {blob}\t{entry.path}\0")
+    entries = ticket.manifest.entries
+    blocked = misfit(
+        repository.paths(parent),
+        {entry.path for entry in entries if entry.deleted},
+        {entry.path for entry in entries if not entry.deleted},
+    )
+    if blocked is not None:
+        raise CannotLay(f"{blocked!r} would be a file and a folder")
+    written = [
+        (str(entry.mode), _store_blob(repository, folder.blobs / entry.sha256), entry.path)
+        for entry in entries
+        if entry.sha256 is not None
+    ]
+    removed = [entry.path for entry in entries if entry.deleted]
     with tempfile.TemporaryDirectory(dir=folder.store) as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        repository.git("read-tree", parent, env=index)
-        try:
-            # Deletions first, so that a folder may become a file and a file a folder.
-            for rows in (removed, written):
-                repository.git("update-index", "-z", "--index-info", env=index, stdin="".join(rows).encode())
-            return repository.git("write-tree", env=index).text
-        except CommandFailed as error:
-            raise CannotLay(error.completed.error_tail) from error
+        return repository.lay_tree(parent, removed=removed, written=written, env=index)
+
+
+def _store_blob(repository: Repository, blob: Path) -> str:
+    return repository.git("hash-object", "-w", "--no-filters", "--", blob).text
 
 
 def _one_line(text: str) -> str:

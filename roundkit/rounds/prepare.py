@@ -156,11 +156,15 @@ def _round_id_problems(
     round_id = draft.model.round_id
     evidence = campaign_file.parent / EVIDENCE_FOLDER / campaign.campaign_id / "rounds" / round_id
     taken = []
-    if survey is not None and survey.repository.branch_exists(f"roundkit/{round_id}"):
-        taken.append(f"the branch roundkit/{round_id}")
+    unusable: list[Refusal] = []
+    if survey is not None:
+        branch = f"roundkit/{round_id}"
+        if survey.repository.branch_exists(branch):
+            taken.append(f"the branch {branch}")
+        unusable = _branch_problems(survey, branch, draft.at("round_id"))
     if evidence.exists():
         taken.append(f"the evidence in {evidence}")
-    return [
+    return unusable + [
         Refusal(
             "round-exists",
             f"a round {round_id!r} has left {thing} already",
@@ -169,6 +173,18 @@ def _round_id_problems(
         )
         for thing in taken
     ]
+
+
+def _branch_problems(survey: Survey, branch: str, place: str) -> list[Refusal]:
+    """Say now what git would say when ``close`` makes the branch."""
+    first = branch.partition("/")[0]
+    if survey.repository.git("check-ref-format", f"refs/heads/{branch}", check=False).exit_code != 0:
+        remedy = "choose an id without `..` that does not end in `.lock` or a dot"
+        return [Refusal("round-id", f"git takes no branch {branch!r}", place, remedy)]
+    if survey.repository.branch_exists(first):
+        remedy = f"rename the branch {first!r}: close makes {branch!r}"
+        return [Refusal("branch-in-the-way", f"the repository has a branch {first!r}", place, remedy)]
+    return []
 
 
 def _own_file(campaign_file: Path, root: Path) -> tuple[str, ...]:

@@ -94,8 +94,9 @@ def _outcome(
 
 def _says_nothing(ticket: TicketRecord) -> bool:
     """A measurement that broke, or that the deadline cut off, is no result for or against a lane."""
-    verdict = ticket.verdict
-    return verdict is not None and (verdict.verdict == "invalid" or verdict.reason in _NO_RESULT_REASONS)
+    if ticket.verdict is None:
+        return ticket.state != "rejected"
+    return ticket.verdict.verdict == "invalid" or ticket.verdict.reason in _NO_RESULT_REASONS
 
 
 def _sentence(outcome: LaneOutcome, tickets: Sequence[TicketRecord]) -> str:

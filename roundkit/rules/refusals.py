@@ -6,14 +6,33 @@ from collections.abc import Iterator
 
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
+from roundkit.models.base import IDENTIFIER_LENGTH
+from roundkit.rules.identity import experiment_name, ticket_name
 from roundkit.rules.lane_refusals import lane_refusals
 from roundkit.rules.round_facts import RoundFacts
+
+_MOST_ATTEMPTS = 9999
+"""As many experiments as a subject's names leave room for."""
 
 
 def round_refusals(facts: RoundFacts) -> list[Refusal]:
     """Return every reason for which the round cannot be frozen, in the order of the files' keys."""
-    checks = (_campaign_problems, _gate_problems, _device_problems, _deadline_problems)
+    checks = (_name_problems, _campaign_problems, _gate_problems, _device_problems, _deadline_problems)
     return [*(refusal for check in checks for refusal in check(facts)), *lane_refusals(facts)]
+
+
+def _name_problems(facts: RoundFacts) -> Iterator[Refusal]:
+    """Experiments are named after round, lane, ticket and attempt; the whole name is an identifier."""
+    for position, lane in enumerate(facts.draft.lanes):
+        longest = experiment_name(ticket_name(facts.draft.round_id, lane.id, "0" * 64), _MOST_ATTEMPTS)
+        if len(longest) > IDENTIFIER_LENGTH:
+            over = len(longest) - IDENTIFIER_LENGTH
+            yield Refusal(
+                "name-too-long",
+                f"{facts.draft.round_id!r} and {lane.id!r} together make names of {len(longest)} characters",
+                facts.round_at("lanes", position, "id"),
+                f"shorten the round's id or the lane's by {over} characters",
+            )
 
 
 def _campaign_problems(facts: RoundFacts) -> Iterator[Refusal]:

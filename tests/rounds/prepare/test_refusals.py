@@ -419,3 +419,22 @@ def test_r10_all_problems_are_told_together(open_folder: Path) -> None:
         "unknown-key", "repository-dirty", "loosened-gate", "lane-deadline", "too-many-lanes", "lane-twice",
         "entry-twice", "plane-count", "protected-path", "glob-matches-nothing", "scope-overlap",
     }  # fmt: skip
+
+
+def test_r10_names_that_are_too_long_together(three_lanes: CampaignRepo, only: Only) -> None:
+    three_lanes.edit_round(lambda draft: draft["lanes"][0].update(id="L" * 31))
+    three_lanes.edit_round(lambda draft: draft.update(round_id="r" * 29))
+    assert "shorten" in only("name-too-long").remedy
+
+
+@pytest.mark.parametrize("round_id", ["r01.lock", "r..1", "r1."])
+def test_r10_a_round_id_of_which_git_makes_no_branch(
+    three_lanes: CampaignRepo, only: Only, round_id: str
+) -> None:
+    three_lanes.edit_round(lambda draft: draft.update(round_id=round_id))
+    only("round-id")
+
+
+def test_r10_a_branch_in_the_way_of_the_rounds_own(three_lanes: CampaignRepo, only: Only) -> None:
+    three_lanes.repository.git("branch", "roundkit")
+    only("branch-in-the-way")
