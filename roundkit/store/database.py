@@ -35,10 +35,12 @@ class RoundStore:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A full disk may have ended the transaction already, at a write or at the commit itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def close(self) -> None:
         """Close the connection."""
