@@ -10,7 +10,7 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import describe_holder, is_held
 from roundkit.rounds.mirror import status_of
-from roundkit.store import RoundStore, open_store
+from roundkit.store import RoundStore, open_store, store_exists
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def read_status(folder: RoundFolder) -> RoundStatus:
     """
     plan = read_plan(folder)
     serve = describe_holder(folder.serve_lock) if is_served(folder) else None
-    if not folder.database.exists():
+    if not store_exists(folder.database):
         return RoundStatus(plan, serve, None, (), (0, 0), closed=False)
     with open_store(folder.database, read_only=True) as store:
         checks = store.aa_checks.all()

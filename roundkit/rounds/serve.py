@@ -12,7 +12,8 @@ from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import describe_holder, hold_lock, is_held
 from roundkit.rounds.requests import Bench
-from roundkit.rounds.server import Report, ServeOutcome, Server, Until
+from roundkit.rounds.serve_state import Report, ServeOutcome, Until
+from roundkit.rounds.server import Server
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rules.run_spec import run_spec_of
 from roundkit.store import RoundStore, open_store

@@ -53,6 +53,19 @@ class RoundStore:
         self.close()
 
 
+def store_exists(path: Path) -> bool:
+    """Say whether a round has its database: a coordinator that only just started may not have made it yet."""
+    if not path.exists():
+        return False
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0]) > 0
+    except sqlite3.OperationalError:
+        return False  # it is being made
+    finally:
+        connection.close()
+
+
 def open_store(path: Path, *, read_only: bool = False) -> RoundStore:
     """Open the database of a round, creating it when a writer comes first.
 
