@@ -13,13 +13,19 @@ from support.killing import (
     assert_nothing_runs,
     assert_one_verdict_each,
     environment,
+    plain_repo,
     run_to_end,
     scene,
     start,
     wait_for,
 )
+from support.synthetic import knob, scripted_lane
 
+from roundkit.core.errors import Refused
 from roundkit.host.lease import acquire_set, holders
+from roundkit.rounds.close import close as close_here
+from roundkit.rounds.control import read_status
+from roundkit.rounds.serve import serve as serve_here
 from roundkit.store import open_store, store_exists
 
 _HOLD = (
@@ -69,24 +75,34 @@ def test_r21_a_held_device_leaves_tickets_queued_until_it_is_free(submitted: Sce
     assert_one_verdict_each(submitted.folder, submitted.leases, submitted.tickets)
 
 
-def test_fault_04_sigterm_drains_and_only_one_serve_or_close_runs(submitted: Scene) -> None:
-    serve = start(submitted.leases, "serve", submitted.folder.root, "--until-deadline")
+def test_fault_04_sigterm_drains_and_only_one_serve_or_close_runs(open_folder: Path) -> None:
+    repo = plain_repo(open_folder / "s", ("L1", "L2"))
+    folder, _ = repo.launched(open_folder / "s/round")
+    leases = open_folder / "s/leases"
+    serve = start(leases, "serve", folder.root, "--until-deadline")
+    wait_for(lambda: read_status(folder).serve, "serve")
+    with pytest.raises(Refused, match=f"serve-running.*pid {serve.pid}, started at 20"):
+        serve_here(folder, until="idle", report=print)
+    with pytest.raises(Refused, match=f"serve-running.*pid {serve.pid}, started at 20"):
+        close_here(folder, report=print)
+    tickets = [
+        scripted_lane(folder.clone(lane), {f"knobs/{lane}.json": knob(value)})["ticket"]
+        for lane, value in {"L1": 0.5, "L2": 0.4}.items()
+    ]
+    submitted = Scene(open_folder / "s", repo, folder, tuple(tickets))
     wait_for(lambda: "measuring" in states(submitted), "a ticket that is being measured")
-    second = run_to_end(submitted.leases, "serve", submitted.folder.root, expect=3)
-    assert "[serve-running]" in second
-    assert f"pid {serve.pid}, started at 20" in second
-    assert "[serve-running]" in run_to_end(submitted.leases, "close", submitted.folder.root, expect=3)
     serve.send_signal(signal.SIGTERM)
     said, _ = serve.communicate(timeout=120)
     assert serve.returncode == 0
     assert "serve ended (drained)" in said
+    assert "queued" in states(submitted)
     assert "measuring" not in states(submitted)
-    with open_store(submitted.folder.database, read_only=True) as store:
+    with open_store(folder.database, read_only=True) as store:
         assert store.experiments.unfinished() == []
         assert store.control.get("paused") is None
-    assert "close" in run_to_end(submitted.leases, "close", submitted.folder.root, expect=3)
-    run_to_end(submitted.leases, "serve", submitted.folder.root, "--until-idle")
-    assert_one_verdict_each(submitted.folder, submitted.leases, submitted.tickets)
+    assert "[tickets-waiting]" in run_to_end(leases, "close", folder.root, expect=3)
+    run_to_end(leases, "serve", folder.root, "--until-idle")
+    assert_one_verdict_each(folder, leases, tickets)
     _interrupt_close(submitted)
 
 
@@ -94,13 +110,15 @@ def _interrupt_close(scene: Scene) -> None:
     """Ctrl-C during close leaves one sentence, and close goes on where it was."""
     close = start(scene.leases, "close", scene.folder.root)
     wait_for(lambda: started(scene, "step-2-L2"), "the measurement of step 2")
-    assert "[close-running]" in run_to_end(scene.leases, "serve", scene.folder.root, expect=3)
     close.send_signal(signal.SIGINT)
+    with pytest.raises(Refused, match="close-running|round-closing"):
+        serve_here(scene.folder, until="idle", report=print)
     said, _ = close.communicate(timeout=120)
     assert close.returncode == 1
     assert "Traceback" not in said
-    assert "nothing is lost" in said
-    assert "[round-closing]" in run_to_end(scene.leases, "serve", scene.folder.root, expect=3)
+    assert "close was stopped; nothing is lost" in said
+    with pytest.raises(Refused, match="round-closing"):
+        serve_here(scene.folder, until="idle", report=print)
     assert "new incumbent" in run_to_end(scene.leases, "close", scene.folder.root)
 
 

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from roundkit.cli import main
 from roundkit.store import RoundStore
@@ -36,8 +37,10 @@ def kill_before_rename(number: int) -> None:
     """Die right before the n-th file or folder is renamed into its place."""
     count = itertools.count(1)
 
-    def hook(event: str, _arguments: tuple[object, ...]) -> None:
-        if event == "os.rename" and next(count) == number:
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event != "os.rename" or Path(str(arguments[1])).name.startswith("."):
+            return  # a hidden name is no place: that is how folders are removed
+        if next(count) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
