@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.measurement import ExperimentRecord, VerdictRecord
 from roundkit.rules.drift import aa_check
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_ratio
+from roundkit.rules.remeasure import is_checked_again
 from roundkit.rules.selection import composition_order, select_tickets
 from roundkit.rules.verdict import decide
 
@@ -166,10 +167,21 @@ def _result_problems(material: Material) -> Iterator[Disagreement]:
             yield differs("round-ledger.json", name, getattr(ledger, name), value)
 
 
+def _is_no_check(material: Material, record: ExperimentRecord) -> bool:
+    """Say whether an A/A experiment broke by no fault of the incumbent, and was done anew."""
+    of_subject = material.of_subject(record.subject)
+    earlier = of_subject[: of_subject.index(record)]
+    return is_checked_again(record, earlier, material.spec.gates.remeasure_limit)
+
+
 def _aa_problems(material: Material) -> Iterator[Disagreement]:
     incumbent, drift = material.plan.incumbent, material.plan.campaign.test_plan.drift
     checks = material.ledger.aa_checks
-    recorded = {record.experiment_id for record in material.experiments.values() if record.purpose == "aa"}
+    recorded = {
+        record.experiment_id
+        for record in material.experiments.values()
+        if record.purpose == "aa" and not _is_no_check(material, record)
+    }
     for experiment_id in sorted(recorded ^ {check.experiment for check in checks}):
         yield Disagreement(
             experiment_id, "an A/A experiment without a check, or a check without its experiment"

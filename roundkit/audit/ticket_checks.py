@@ -71,7 +71,8 @@ def _state_problems(material: Material) -> Iterator[Disagreement]:
             yield Disagreement(ticket.ticket, f"state {ticket.state} does not go with its verdict")
         if ticket.state not in {"measured", "rejected"}:
             yield Disagreement(ticket.ticket, f"was left {ticket.state} when the round closed")
-        if rejected and ticket.experiments:
+        # One that was interrupted may be rejected when it is built anew; one that was measured may not.
+        if rejected and any(one.outcome == "complete" for one in material.of_subject(ticket.ticket)):
             yield Disagreement(ticket.ticket, "was rejected and measured")
 
 

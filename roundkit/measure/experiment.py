@@ -14,6 +14,7 @@ from pathlib import Path
 from roundkit.core.clock import now_utc
 from roundkit.core.files import tree_digest
 from roundkit.core.resources import harness_folder
+from roundkit.host.confine import sweep
 from roundkit.host.devices import DeviceState, lease_names, machine_identity, platform_named
 from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.measure.boundary_book import BoundaryBook
@@ -127,6 +128,8 @@ def _measure(
     progress: Progress | None,
     should_stop: Callable[[], bool],
 ) -> None:
+    # The last holder may have died a moment ago: whatever of its trials is left is ended first.
+    sweep()
     course.before = _qualify(device_set, ())
     _refuse_problem("device-unqualified", course.before)
     course.digests_before = _digests(request)

@@ -98,8 +98,11 @@ class LocalPool:
             DeviceBusy: every such set is in use by this pool, or the pool is closed.
         """
         job = _Job(request, progress, Future())
+        free = {one.id for one in self.free_sets()}
         with self._lock:
-            chosen = next((one for one in request.device_sets if one.id in self._idle), None)
+            idle = [one for one in request.device_sets if one.id in self._idle]
+            # A set that somebody else holds must not be tried again and again while another one is free.
+            chosen = min(idle, key=lambda one: one.id not in free, default=None)
             if chosen is None or self._stop.is_set():
                 raise DeviceBusy(f"no device set is free for {request.experiment_id}")
             self._idle.discard(chosen.id)

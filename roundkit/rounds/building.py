@@ -41,8 +41,12 @@ def pristine_checkout(folder: RoundFolder, plan: RoundPlan) -> Path:
     """Return the untouched checkout of the incumbent that protected files are mounted from."""
     target = folder.checkouts / PRISTINE
     if not target.is_dir():
+        # Written beside its place: what a killed process left half-written must not pass for the incumbent.
+        partial = folder.checkouts / f".{PRISTINE}.partial"
         folder.checkouts.mkdir(exist_ok=True)
-        materialize(folder.repository, plan.incumbent, target, omit=None)
+        remove_tree(partial)
+        materialize(folder.repository, plan.incumbent, partial, omit=None)
+        partial.rename(target)
     return target
 
 

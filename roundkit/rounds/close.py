@@ -13,12 +13,15 @@ from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.ledger import RoundLedger
 from roundkit.rounds.advance import advance_campaign
 from roundkit.rounds.compose import compose, head_after, rerun
+from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.export import evidence_folder, export_evidence
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.locks import describe_holder, hold_lock, is_held
+from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.measuring import Closer
+from roundkit.rounds.recovery import expire_queue, recover
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve import Report, open_bench
+from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.waiting import unseen_submissions
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.selection import composition_order, select_tickets
@@ -45,33 +48,43 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
 
     Raises:
         Refused: ``serve-running``, ``close-running``, ``tickets-waiting``, or the plan was changed.
+        CloseStopped: it was asked to end, or the host has to be mended first; run it again.
+        DiskFull: there is no space left; run it again once there is.
     """
     bench = open_bench(folder)
-    if is_held(folder.serve_lock):
-        raise refuse(
-            "serve-running",
-            f"serve still runs: {describe_holder(folder.serve_lock)}",
-            place=str(folder.root),
-            remedy="let it finish, or `roundkit drain` it",
-        )
     with (
+        explain_full_disk(folder.root, "close"),
+        stop_on_signal() as stop,
         hold_lock(folder.close_lock, code="close-running", what="close"),
+        # Held to the end: nothing may be measured any more while the round is decided.
+        hold_lock(folder.serve_lock, code="serve-running", what="serve"),
         open_store(folder.database) as store,
     ):
-        _refuse_waiting(bench, store)
-        closer = Closer(
-            bench, store, pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root()), report
-        )
+        _begin(bench, store, report)
+        device_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         try:
-            ledger = _decide(closer)
+            ledger = _decide(Closer(bench, store, device_pool, report, stop))
         finally:
-            closer.pool.close()
+            device_pool.close()
         digest = export_evidence(bench, store, ledger)
         target = evidence_folder(bench.plan)
         report(f"evidence exported to {target}, index {digest}")
         head = advance_campaign(bench, store, ledger, digest)
         report(f"new incumbent {head}" if head else f"the incumbent stays {bench.plan.incumbent}")
         return CloseOutcome(ledger, target, digest, head)
+
+
+def _begin(bench: Bench, store: RoundStore, report: Report) -> None:
+    """Put right what a killed process left, and make sure that every accepted ticket has its end."""
+    _refuse_waiting(bench, store)
+    if store.steps.get("ledger") is not None:
+        return
+    recover(bench, store)
+    if not store.steps.names():
+        for line in expire_queue(bench, store):
+            report(line)
+        with store.transaction():
+            store.steps.put("begun", b"")  # from here on, serve measures nothing more
 
 
 def _refuse_waiting(bench: Bench, store: RoundStore) -> None:

@@ -10,7 +10,7 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import describe_holder, is_held
 from roundkit.rounds.mirror import status_of
-from roundkit.store import RoundStore, open_store
+from roundkit.store import RoundStore, open_store, store_exists
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ def read_status(folder: RoundFolder) -> RoundStatus:
         Refused: there is no frozen round, or its plan was changed.
     """
     plan = read_plan(folder)
-    serve = describe_holder(folder.serve_lock) if is_held(folder.serve_lock) else None
-    if not folder.database.exists():
+    serve = describe_holder(folder.serve_lock) if is_served(folder) else None
+    if not store_exists(folder.database):
         return RoundStatus(plan, serve, None, (), (0, 0), closed=False)
     with open_store(folder.database, read_only=True) as store:
         checks = store.aa_checks.all()
@@ -57,6 +57,11 @@ def read_status(folder: RoundFolder) -> RoundStatus:
         )
 
 
+def is_served(folder: RoundFolder) -> bool:
+    """Say whether a serve runs for the round; close, which keeps serve out, does not count."""
+    return is_held(folder.serve_lock) and not is_held(folder.close_lock)
+
+
 def pause(folder: RoundFolder, reason: str) -> None:
     """Pause the queue: intake goes on, nothing new is measured."""
     with _open(folder) as store:
@@ -66,8 +71,19 @@ def pause(folder: RoundFolder, reason: str) -> None:
 def pause_store(store: RoundStore, reason: str) -> None:
     """Pause the queue of an open store."""
     with store.transaction():
+        mark_paused(store, reason)
+
+
+def mark_paused(store: RoundStore, reason: str) -> None:
+    """Pause the queue within a transaction. What paused it first stays the reason until it is resumed.
+
+    A request to resume that is still open was about an earlier reason, and ends.
+    """
+    resuming = store.control.get("resume-needs-aa") is not None
+    if store.control.get("paused") is None or resuming:
         store.control.put("paused", reason)
-        store.events.add("paused", reason=reason)
+        store.control.clear("resume-needs-aa")
+    store.events.add("paused", reason=reason)
 
 
 def resume(folder: RoundFolder) -> None:
@@ -81,7 +97,7 @@ def resume(folder: RoundFolder) -> None:
 
 def drain(folder: RoundFolder) -> None:
     """End a running serve after what is being measured now; the rest stays queued."""
-    if not is_held(folder.serve_lock):
+    if not is_served(folder):
         raise refuse("no-serve", "no serve runs for this round", place=str(folder.root))
     with _open(folder) as store, store.transaction():
         store.control.put("drain", "drained by the owner")

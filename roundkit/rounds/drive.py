@@ -17,7 +17,7 @@ from roundkit.rounds.control import read_status
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import is_held
 from roundkit.rounds.waiting import unseen_submissions
-from roundkit.store import open_store
+from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.2
 
@@ -81,5 +81,7 @@ def _wait_until_measured(folder: RoundFolder) -> None:
 
 
 def _unseen(folder: RoundFolder) -> bool:
+    if not store_exists(folder.database):
+        return True  # serve has only just begun
     with open_store(folder.database, read_only=True) as store:
         return bool(unseen_submissions(folder, read_plan(folder), store))

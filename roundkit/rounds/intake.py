@@ -20,7 +20,7 @@ from roundkit.models.ledger import Provenance, RejectedSubmission, TicketRecord
 from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
 from roundkit.rounds.lane_doors import OUTBOX, printable_name
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.waiting import unseen_submissions
+from roundkit.rounds.waiting import FLOOD, Outboxes
 from roundkit.rules.admission import Rejection, admission_problem
 from roundkit.rules.identity import ticket_key, ticket_name
 from roundkit.store import RoundStore
@@ -28,6 +28,7 @@ from roundkit.store import RoundStore
 _MANIFEST_BYTES_PER_FILE = 4096
 _MANIFEST_BYTES_SPARE = 65536
 _SYMLINK = "120000"
+_FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
 
 _PROVENANCE: dict[HarnessName, Provenance] = {
     "claude": "model",
@@ -49,19 +50,36 @@ class Intake:
     submodules: Collection[str] = ()
 
 
-def take_in(intake: Intake, store: RoundStore) -> list[TicketRecord]:
-    """Take in everything new in every lane's outbox; each entry is decided once and for good."""
-    taken = []
+def take_in(intake: Intake, store: RoundStore, outboxes: Outboxes | None = None) -> list[TicketRecord]:
+    """Take in what is new in every lane's outbox; each entry is decided once and for good.
+
+    Args:
+        intake: The round.
+        store: Its store.
+        outboxes: The outboxes as the caller has read them so far; read from the start when not given.
+
+    Returns:
+        The tickets that came of it. A large outbox takes several calls.
+    """
+    outboxes = outboxes or Outboxes(intake.folder, intake.plan, store)
     stopped = store.control.stopped_lanes()
-    for lane_id, entry in unseen_submissions(intake.folder, intake.plan, store):
-        record = _take_entry(intake, store, intake.plan.lane(lane_id), entry, stopped=lane_id in stopped)
-        if record is not None:
-            taken.append(record)
+    taken, found = [], False
+    for lane in intake.plan.lanes:
+        outbox = outboxes.lanes[lane.id]
+        for entry in outbox.next_entries():
+            found = True
+            record = _take_entry(
+                intake, store, lane, entry, stopped=lane.id in stopped, flooded=outbox.flooded
+            )
+            outbox.decided(entry, rejected=record is None)
+            if record is not None:
+                taken.append(record)
+    outboxes.note_progress(found=found)
     return taken
 
 
 def _take_entry(
-    intake: Intake, store: RoundStore, lane: FrozenLane, entry: str, *, stopped: bool
+    intake: Intake, store: RoundStore, lane: FrozenLane, entry: str, *, stopped: bool, flooded: bool
 ) -> TicketRecord | None:
     now = now_utc()
     manifest = _read_manifest(intake, lane, entry)
@@ -72,7 +90,7 @@ def _take_entry(
         elif store.tickets.find(ticket_name(intake.plan.round_id, lane.id, key)) is not None:
             manifest = Rejection("ticket-collision", "another candidate's ticket has the same name")
     if isinstance(manifest, Rejection):
-        _reject_entry(store, lane.id, entry, manifest, now)
+        _reject_entry(store, lane.id, FLOOD if flooded else entry, _FLOOD if flooded else manifest, now)
         return None
     rejection = _limits_problem(store, lane, now, stopped=stopped) or _content_problem(
         intake, lane, entry, manifest

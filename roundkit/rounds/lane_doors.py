@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,20 +35,45 @@ def open_folder(clone: Path, relative: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def outbox_entries(clone: Path, most: int) -> list[str]:
-    """Return the names in a lane's outbox, at most so many; none when the folder is not what it was."""
-    names: list[str] = []
+class OutboxScan:
+    """Reads the names in a lane's outbox a piece at a time, over and over, whatever their number.
+
+    Attributes:
+        at_end: Whether the last piece reached the end of the folder.
+    """
+
+    def __init__(self, clone: Path) -> None:
+        self._clone = clone
+        self._entries: Iterator[os.DirEntry[str]] | None = None
+        self.at_end = False
+
+    def read(self, most: int) -> list[str]:
+        """Return the next names, at most so many; the next call goes on behind them, or starts anew.
+
+        A folder that is not what it was has none.
+        """
+        names: list[str] = []
+        self.at_end = True
+        with contextlib.suppress(OSError):
+            if self._entries is None:
+                with open_folder(self._clone, OUTBOX) as descriptor:
+                    self._entries = os.scandir(descriptor)
+            names.extend(entry.name for entry in itertools.islice(self._entries, most))
+            self.at_end = len(names) < most
+        if self.at_end:
+            self._entries = None
+        return [name for name in names if not name.startswith(".")]
+
+
+def outbox_entries(clone: Path, wanted: Callable[[str], object]) -> list[str]:
+    """Return the names in a lane's outbox that are wanted; none when the folder is not what it was."""
     with (
         contextlib.suppress(OSError),
         open_folder(clone, OUTBOX) as descriptor,
         os.scandir(descriptor) as entries,
     ):
-        for entry in entries:
-            if len(names) >= most:
-                break
-            if not entry.name.startswith("."):
-                names.append(entry.name)
-    return sorted(names)
+        return sorted(entry.name for entry in entries if wanted(entry.name))
+    return []
 
 
 def printable_name(name: str) -> str:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 
+from roundkit.core.errors import RoundkitError
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
 from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Purpose, VerdictRecord
 from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
+from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
 from roundkit.rounds.requests import Bench, open_experiment
-from roundkit.rules.remeasure import is_measured_again
+from roundkit.rounds.stopping import StopRequest
+from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
 
 _BUSY_POLL_S = 0.5
+_STOP_POLL_S = 0.2
+
+
+class CloseStopped(RoundkitError):
+    """Close cannot go on now. What it finished is on record, and it goes on from there."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; nothing is lost: `roundkit close ROUND_DIR` goes on where it was")
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,7 @@ class Closer:
     store: RoundStore
     pool: DevicePool
     report: Callable[[str], None]
+    stop: StopRequest
 
     def measure(
         self, purpose: Purpose, subject: str, lane: str | None, baseline: Laid, candidate: Laid
@@ -42,6 +56,9 @@ class Closer:
         """Measure one commit against another until there is a verdict.
 
         A finished experiment of the same subject that an earlier, killed close left is used as it is.
+
+        Raises:
+            CloseStopped: somebody asked for the end, or the host has to be mended first.
         """
         again = self._finished_before(subject)
         if again is not None:
@@ -56,11 +73,17 @@ class Closer:
                 tree=laid.tree,
                 name=name,
             )
+            self._check_stop()
+            if built.side is None and is_full(self.bench.folder.root):
+                raise DiskFull(full_sentence(self.bench.folder.root, "close"))
+            if built.side is None and name == "close-baseline":
+                raise CloseStopped(f"the baseline of {subject} does not build: {built.cause}: {built.detail}")
             if built.side is None:
                 broken = unmeasured(f"candidate-{built.cause}", self.bench.spec, verdict_name="fail")
                 return Measured(broken, None)
             sides.append(built.side)
         while True:
+            self._check_stop()
             self.report(f"{subject} measuring")
             request = open_experiment(
                 self.bench,
@@ -77,6 +100,9 @@ class Closer:
                 self.store.events.add(
                     "experiment-finished", experiment=record.experiment_id, outcome=record.outcome
                 )
+            if record.outcome == "infrastructure" and record.reason in HOST_STATES:
+                raise CloseStopped(f"{subject} broke: {record.reason}: {record.detail}")
+            self._check_stop()
             verdict = decide(record, self.bench.spec)
             earlier = self.store.experiments.records(subject)[:-1]
             if not is_measured_again(record, verdict, earlier, self.bench.spec.gates.remeasure_limit):
@@ -88,12 +114,27 @@ class Closer:
         waiting = False
         while True:
             try:
-                return self.pool.submit(request).result()
+                return self._result(self.pool.submit(request))
             except DeviceBusy as busy:
                 if not waiting:
                     self.report(f"{request.subject} waits: {busy}")
                 waiting = True
+                self._check_stop()
                 time.sleep(_BUSY_POLL_S)
+
+    def _result(self, future: Future[ExperimentRecord]) -> ExperimentRecord:
+        """Wait for a record, and end the experiment at its next trial when somebody asks for the end."""
+        while True:
+            if self.stop.is_set:
+                self.pool.close()
+            try:
+                return future.result(timeout=_STOP_POLL_S)
+            except NotYet:
+                continue
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set:
+            raise CloseStopped("close was stopped")
 
     def _finished_before(self, subject: str) -> Measured | None:
         records = self.store.experiments.records(subject)

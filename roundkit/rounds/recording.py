@@ -5,9 +5,10 @@ from __future__ import annotations
 from roundkit.core.clock import now_utc
 from roundkit.models.ledger import TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.rounds.control import mark_paused
 from roundkit.rounds.requests import Bench
 from roundkit.rules.drift import aa_check
-from roundkit.rules.remeasure import is_measured_again
+from roundkit.rules.remeasure import is_checked_again, is_measured_again, pause_reason
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
 
@@ -18,37 +19,55 @@ def record_ticket(bench: Bench, store: RoundStore, ticket: TicketRecord, record:
     with store.transaction():
         store.experiments.finish(record)
         earlier = store.experiments.records(ticket.ticket)[:-1]
-        if record.outcome == "baseline-broke":
-            store.control.put("paused", f"the baseline broke: {record.reason}")
-            store.events.add("paused", reason=f"baseline: {record.reason}")
-        if is_measured_again(record, verdict, earlier, bench.spec.gates.remeasure_limit):
+        again = is_measured_again(record, verdict, earlier, bench.spec.gates.remeasure_limit)
+        if again:
             store.tickets.requeue(ticket.key)
             store.events.add("requeued", ticket=ticket.ticket, reason=verdict.reason)
-            return f"{ticket.ticket} back in the queue: {verdict.reason}"
-        _record_verdict(store, ticket, verdict)
-    return f"{ticket.ticket} {verdict.verdict}: {verdict.sentence}"
+            line = f"{ticket.ticket} back in the queue: {verdict.reason}"
+        else:
+            _record_verdict(store, ticket, verdict)
+            line = f"{ticket.ticket} {verdict.verdict}: {verdict.sentence}"
+        paused = pause_reason(record, again=again)
+        if paused is not None:
+            mark_paused(store, paused)
+            line += f"; the queue is paused: {paused}"
+    return line
 
 
 def record_unmeasured(bench: Bench, store: RoundStore, ticket: TicketRecord, reason: str) -> None:
-    """Record that a queued ticket was never measured, and why."""
+    """Record that an accepted ticket was never measured, and why."""
     with store.transaction():
         _record_verdict(store, ticket, unmeasured(reason, bench.spec))
 
 
 def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
-    """Record an A/A check; pause the queue when it fails. Return a line about it."""
+    """Record an A/A check: pause the queue when it fails, end a pause that waits for it when it passes.
+
+    An experiment that broke by no fault of the incumbent or the device is no check; it is done anew.
+
+    Returns:
+        A line about it.
+    """
     verdict = decide(record, bench.spec)
     with store.transaction():
         store.experiments.finish(record)
+        earlier = store.experiments.records(record.subject)[:-1]
+        if is_checked_again(record, earlier, bench.spec.gates.remeasure_limit):
+            store.events.add("aa-broke", experiment=record.experiment_id, reason=record.reason)
+            return f"{record.subject} is done anew: {record.reason}"
         check = aa_check(record, verdict, store.aa_checks.all(), bench.plan.campaign.test_plan.drift)
         store.aa_checks.add(check, store.tickets.count(state="measured"))
         store.events.add("aa", experiment=check.experiment, z=check.z, cusum=check.cusum, passed=check.passed)
-        store.control.clear("resume-needs-aa")
-        if check.passed:
+        if not check.passed:
+            reason = f"A/A failed: {check.reason}, z = {check.z}, drift {check.cusum}"
+            mark_paused(store, reason)
+            return f"{record.subject} failed, the queue is paused: {reason}"
+        # Only a pause that its owner asked to end ends; one that came meanwhile stays.
+        if store.control.get("resume-needs-aa") is not None:
+            store.control.clear("resume-needs-aa")
             store.control.clear("paused")
-            return f"{record.subject} passed: A/A z = {check.z}, drift {check.cusum}"
-        store.control.put("paused", f"A/A failed: {check.reason}")
-    return f"{record.subject} failed, the queue is paused: {check.reason}"
+            store.events.add("resumed", experiment=check.experiment)
+    return f"{record.subject} passed: A/A z = {check.z}, drift {check.cusum}"
 
 
 def _record_verdict(store: RoundStore, ticket: TicketRecord, verdict: VerdictRecord) -> None:

@@ -32,13 +32,19 @@ def open_experiment(
     lane: str | None,
     baseline: SideRef,
     candidate: SideRef,
+    ticket_key: str | None = None,
 ) -> MeasurementRequest:
-    """Reserve the next experiment id of a subject and return the request for it."""
+    """Reserve the next experiment id of a subject and return the request for it.
+
+    A ticket that is given is marked as being measured, in the same transaction.
+    """
     attempt = store.experiments.attempts(subject) + 1
     experiment_id = experiment_name(subject, attempt)
     with store.transaction():
         store.experiments.begin(experiment_id, purpose, subject, attempt)
         store.events.add("experiment-started", experiment=experiment_id, purpose=purpose, subject=subject)
+        if ticket_key is not None:
+            store.tickets.set_measuring(ticket_key)
     return MeasurementRequest(
         format="roundkit-measurement-request/1",
         experiment_id=experiment_id,

@@ -1,4 +1,4 @@
-"""When an experiment is done again: what broke by no fault of the candidate, within the plan's limit."""
+"""When an experiment is done again, and when the queue waits for its owner first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from roundkit.models.measurement import ExperimentRecord, VerdictRecord
 
 INTERRUPTED = "interrupted"
 """Reason of an experiment that its owner stopped; it costs the ticket nothing."""
+
+HOST_STATES = frozenset({"disk-full", "device-drift", "device-unqualified"})
+"""Reasons that repeat until a person acts: the queue waits, and no ticket pays for them."""
 
 _ORDER_REPEATS = 1
 _BROKEN = frozenset({"infrastructure", "baseline-broke"})
@@ -24,12 +27,51 @@ def is_measured_again(
         earlier: The subject's finished experiments before it.
         limit: The plan's ``remeasure_limit``.
     """
-    if record.reason == INTERRUPTED:
+    if _costs_nothing(record):
         return True
-    broken = [old for old in earlier if old.outcome in _BROKEN and old.reason != INTERRUPTED]
     if record.outcome in _BROKEN:
-        return len(broken) < limit
+        return _broken(earlier) < limit
     if record.outcome == "complete" and verdict.reason == "order":
         complete = [old for old in earlier if old.outcome == "complete"]
         return len(complete) < _ORDER_REPEATS
     return False
+
+
+def is_checked_again(record: ExperimentRecord, earlier: Sequence[ExperimentRecord], limit: int) -> bool:
+    """Say whether an A/A experiment broke in a way that says nothing, and is simply done anew.
+
+    Args:
+        record: The A/A experiment that just ended.
+        earlier: The finished experiments of the same check before it.
+        limit: The plan's ``remeasure_limit``.
+    """
+    if record.outcome != "infrastructure" or record.reason in HOST_STATES:
+        return False
+    return record.reason == INTERRUPTED or _broken(earlier) < limit
+
+
+def pause_reason(record: ExperimentRecord, *, again: bool) -> str | None:
+    """Return why the queue pauses after a ticket's experiment, None where it goes on.
+
+    Args:
+        record: The experiment that just ended.
+        again: Whether the ticket went back to the queue.
+    """
+    if record.outcome == "baseline-broke":
+        return f"the baseline broke: {record.reason}"
+    if record.outcome != "infrastructure" or record.reason == INTERRUPTED:
+        return None
+    if record.reason in HOST_STATES:
+        return f"{record.reason}: {record.detail}"
+    # What broke so often is no accident of one ticket; the next one must not pay for it too.
+    return None if again else f"measuring {record.subject} broke again and again: {record.reason}"
+
+
+def _costs_nothing(record: ExperimentRecord) -> bool:
+    return record.reason == INTERRUPTED or (
+        record.outcome == "infrastructure" and record.reason in HOST_STATES
+    )
+
+
+def _broken(earlier: Sequence[ExperimentRecord]) -> int:
+    return sum(old.outcome in _BROKEN and not _costs_nothing(old) for old in earlier)

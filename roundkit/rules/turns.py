@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from roundkit.models.ledger import TicketRecord
+
+class Queued(Protocol):
+    """What a ticket's turn depends on."""
+
+    @property
+    def lane(self) -> str:
+        """The ticket's lane."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the order of intake."""
+        ...
 
 
-def next_ticket(
-    queued: Sequence[TicketRecord], lanes: Sequence[str], last_lane: str | None
-) -> TicketRecord | None:
+_Ticket = TypeVar("_Ticket", bound=Queued)
+
+
+def next_ticket(queued: Sequence[_Ticket], lanes: Sequence[str], last_lane: str | None) -> _Ticket | None:
     """Return the oldest ticket of the first lane after ``last_lane`` that has one waiting.
 
     Args:

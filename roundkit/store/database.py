@@ -35,10 +35,12 @@ class RoundStore:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A full disk may have ended the transaction already, at a write or at the commit itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def close(self) -> None:
         """Close the connection."""
@@ -49,6 +51,19 @@ class RoundStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def store_exists(path: Path) -> bool:
+    """Say whether a round has its database: a coordinator that only just started may not have made it yet."""
+    if not path.exists():
+        return False
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0]) > 0
+    except sqlite3.OperationalError:
+        return False  # it is being made
+    finally:
+        connection.close()
 
 
 def open_store(path: Path, *, read_only: bool = False) -> RoundStore:

@@ -34,6 +34,13 @@ class ExperimentTable:
             (experiment_id, purpose, subject, attempt, format_utc(now_utc())),
         )
 
+    def last_subject(self, purpose: Purpose) -> str | None:
+        """Return the subject of the experiment for a purpose that was started last, None before the first."""
+        row = self._connection.execute(
+            "SELECT subject FROM experiments WHERE purpose = ? ORDER BY position DESC LIMIT 1", (purpose,)
+        ).fetchone()
+        return row[0] if row else None
+
     def cancel(self, experiment_id: str) -> None:
         """Forget an experiment that was never started, because its device was taken by somebody else."""
         self._connection.execute(

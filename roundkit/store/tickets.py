@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from datetime import datetime
 
 from roundkit.core.clock import format_utc
@@ -14,6 +15,15 @@ _COLUMNS = (
     "key, ticket, lane, sequence, manifest, manifest_digest, intake_utc, state, reject_cause, reject_detail, "
     "candidate_commit, candidate_tree, verdict, measured_utc, provenance"
 )
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A queued ticket's place in the queue."""
+
+    key: str
+    lane: str
+    sequence: int
 
 
 class TicketTable:
@@ -84,6 +94,13 @@ class TicketTable:
             (state, state),
         ).fetchall()
         return [self._record(row) for row in rows]
+
+    def queue(self) -> list[Waiting]:
+        """Return the queued tickets in order of intake, without what only their measurement needs."""
+        rows = self._connection.execute(
+            "SELECT key, lane, sequence FROM tickets WHERE state = 'queued' ORDER BY sequence"
+        )
+        return [Waiting(key, lane, sequence) for key, lane, sequence in rows]
 
     def count(self, *, lane: str | None = None, state: TicketState | None = None) -> int:
         """Count tickets of a lane, a state, or both."""

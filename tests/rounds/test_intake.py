@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.synthetic import knob, scripted_lane
 
+from roundkit.measure.trees import remove_tree
+from roundkit.rounds.intake import take_in
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve
+from roundkit.rounds.waiting import FLOOD, Outboxes, unseen_submissions
 from roundkit.store import open_store
 
-from .conftest import causes, force_entry, written
+from .conftest import causes, force_entry, intake_of, written
 
 
 def test_r02_a_write_outside_the_globs_forced_in_by_hand_is_rejected(launched: RoundFolder) -> None:
@@ -175,6 +182,94 @@ def test_r17_modes_that_no_candidate_may_have_are_rejected(
     entry, blobs = written("knobs/L1.json", b"{}", mode=mode)
     force_entry(launched, "L1", [entry], blobs=blobs)
     assert causes(launched) == [cause]
+
+
+def test_r17_a_device_node_is_rejected(launched: RoundFolder) -> None:
+    (launched.outbox("L1") / "device").mkdir()
+    try:
+        os.mknod(launched.outbox("L1") / "device" / "manifest.json", 0o600 | stat.S_IFBLK, os.makedev(7, 0))
+    except PermissionError:
+        if "ROUNDKIT_CI" in os.environ:
+            raise
+        pytest.skip("making a device node needs root")
+    assert causes(launched) == ["malformed"]
+
+
+def test_r17_deep_nesting_is_one_rejected_entry(launched: RoundFolder) -> None:
+    here = os.open(launched.outbox("L1"), os.O_RDONLY)
+    for _ in range(5000):
+        os.mkdir("deep", dir_fd=here)
+        below = os.open("deep", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    try:
+        assert causes(launched) == ["malformed"]
+    finally:
+        remove_tree(launched.outbox("L1") / "deep")
+
+
+def test_r17_a_flood_hides_nothing_and_costs_each_turn_little(launched: RoundFolder) -> None:
+    """100,000 entries that are no submissions, and some that look like one, around two good ones."""
+    outbox = launched.outbox("L1")
+    for number in range(100_000):
+        os.close(os.open(outbox / f"garbage-{number}", os.O_CREAT | os.O_WRONLY))
+    for number in range(300):
+        (outbox / f"{number:064x}").mkdir()
+    good = [
+        force_entry(launched, lane, [entry], blobs=blobs)
+        for lane in ("L1", "L2")
+        for entry, blobs in [written(f"knobs/{lane}.json", knob(0.3).encode())]
+    ]
+    intake = intake_of(launched)
+    with open_store(launched.database) as store:
+        outboxes = Outboxes(launched, intake.plan, store)
+        assert {ticket.lane for ticket in take_in(intake, store, outboxes)} >= {"L2"}
+        while not outboxes.caught_up:
+            take_in(intake, store, outboxes)
+        assert {ticket.key for ticket in store.tickets.all("queued")} == set(good)
+        rejected = store.tickets.rejected_submissions()
+        assert [one.lane for one in rejected if one.entry == FLOOD] == ["L1"]
+        assert len(rejected) == 1001
+        # What was seen is not looked at again, and nothing of it waits.
+        events = len(store.events.all())
+        for _ in range(25):
+            assert take_in(intake, store, outboxes) == []
+        assert len(store.events.all()) == events
+        assert unseen_submissions(launched, intake.plan, store) == []
+
+
+def test_r17_bytes_swapped_between_hash_and_copy_are_never_kept(launched: RoundFolder) -> None:
+    """A process swaps the bytes as fast as it can while entries are taken in."""
+    entry, blobs = written("knobs/L1.json", knob(0.2).encode())
+    digest, content = next(iter(blobs.items()))
+    key = force_entry(launched, "L1", [entry], blobs=blobs)
+    blob = launched.outbox("L1") / key / "blobs" / digest
+    swap = (
+        "import os, sys\nblob, good = sys.argv[1], bytes.fromhex(sys.argv[2])\nprint('on', flush=True)\n"
+        "while True:\n"
+        "    for data in (b'x' * len(good), good):\n"
+        "        open(blob + '.new', 'wb').write(data)\n"
+        "        os.replace(blob + '.new', blob)\n"
+    )
+    racing = subprocess.Popen([sys.executable, "-c", swap, blob, content.hex()], stdout=subprocess.PIPE)
+    assert racing.stdout is not None
+    racing.stdout.readline()
+    seen = set()
+    try:
+        for number in range(200):
+            database = launched.store / f"race-{number}.sqlite3"
+            with open_store(database) as store:
+                take_in(intake_of(launched), store)
+                (ticket,) = store.tickets.all()
+                seen.add(ticket.reject_cause or ticket.state)
+            for kept in launched.blobs.glob("[0-9a-f]*"):
+                assert hashlib.sha256(kept.read_bytes()).hexdigest() == kept.name
+                kept.unlink()
+    finally:
+        racing.kill()
+        racing.communicate()
+    assert seen <= {"queued", "hash-mismatch", "malformed", "too-large"}
 
 
 def test_r04_the_same_files_again_are_one_ticket_measured_once(launched: RoundFolder) -> None:

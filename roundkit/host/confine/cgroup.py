@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -218,13 +219,33 @@ def _bases(mountpoint: Path, root: str, path: str) -> list[Path]:
 
 
 def sweep() -> list[Path]:
-    """Remove the empty groups of coordinators that are gone; return what was removed."""
+    """End what coordinators that are gone left running, and remove their groups; return what was removed.
+
+    A command dies with its coordinator by itself; this makes sure before somebody relies on it.
+    """
     removed = []
     for base in {hierarchy.base for places in hierarchies().values() for hierarchy in places}:
         for path in base.glob(f"{_PREFIX}*"):
             pid = path.name.removeprefix(_PREFIX).split("-")[0]
-            if pid.isdigit() and not Path("/proc", pid).exists():
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-                    removed.append(path)
+            if pid.isdigit() and not Path("/proc", pid).exists() and _remove_group(path):
+                removed.append(path)
     return removed
+
+
+def _remove_group(path: Path) -> bool:
+    until = time.monotonic() + _REMOVE_WITHIN_S
+    while True:
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            with contextlib.suppress(OSError):
+                for pid in map(int, (path / "cgroup.procs").read_text().split()):
+                    if pid > 0:  # 0 stands for a process of another namespace, and would mean our own group
+                        os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.001)
+        else:
+            return True

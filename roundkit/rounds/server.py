@@ -1,0 +1,293 @@
+"""The loop of serve: intake, build, lease, measure, record, ticket after ticket."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+
+from roundkit.core.clock import is_expired, now_utc
+from roundkit.core.errors import RoundkitError
+from roundkit.core.git import Repository
+from roundkit.measure.broke import DeviceBusy
+from roundkit.measure.pool import DevicePool
+from roundkit.measure.trees import remove_tree
+from roundkit.models.ledger import TicketRecord
+from roundkit.models.measurement import SideRef
+from roundkit.rounds import control
+from roundkit.rounds.building import Built
+from roundkit.rounds.candidate import Laid
+from roundkit.rounds.candidate_build import build_ticket
+from roundkit.rounds.disk_space import Reserve, full_sentence, means_full
+from roundkit.rounds.incumbent import build_incumbent
+from roundkit.rounds.intake import Intake, take_in
+from roundkit.rounds.mirror import mirror_ticket
+from roundkit.rounds.recording import record_aa, record_ticket
+from roundkit.rounds.recovery import expire_queue, recover
+from roundkit.rounds.requests import Bench, open_experiment
+from roundkit.rounds.serve_state import Ended, Job, Report, ServeOutcome, State, Until
+from roundkit.rounds.stopping import StopRequest
+from roundkit.rounds.waiting import Outboxes
+from roundkit.rules.turns import aa_due, next_ticket
+from roundkit.store import RoundStore
+
+_POLL_S = 0.2
+# For each device set: one ticket measured, one built and ready, one being built.
+_TICKETS_A_SET = 3
+
+
+class Server:
+    """The loop of serve. Only its thread touches the store; builders and the pool hand results back."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        store: RoundStore,
+        pool: DevicePool,
+        builders: ThreadPoolExecutor,
+        report: Report,
+        stop: StopRequest,
+    ) -> None:
+        self.bench = bench
+        self.store = store
+        self.pool = pool
+        self._builders = builders
+        self._say = report
+        self._stop = stop
+        self._state = State()
+        self._lanes = [lane.id for lane in bench.plan.lanes]
+        self._reserve = Reserve(bench.folder.store / "reserve")
+        self._reserve.hold()
+        with store.transaction():
+            store.control.clear("drain")
+        recover(bench, store)
+        entries = Repository(bench.folder.repository).tree(bench.plan.incumbent)
+        submodules = frozenset(entry.path for entry in entries if entry.mode == "160000")
+        self._intake = Intake(bench.folder, bench.plan, bench.spec.round_digest, submodules)
+        self._outboxes = Outboxes(bench.folder, bench.plan, store)
+        self._baseline, self._second_baseline = build_incumbent(bench)
+
+    def run(self, until: Until) -> ServeOutcome:
+        """Go through intake, build, measure and record until there is nothing left to do."""
+        ended: Ended | None = None
+        while ended is None:
+            with self._pausing_on_full_disk():
+                self._take_in()
+                self._start_builds()
+                self._start_measurements()
+            ended = self._ended(until)
+            if ended is None:
+                with self._pausing_on_full_disk():
+                    self._collect()
+                    self._record()
+        if ended == "deadline":
+            for line in expire_queue(self.bench, self.store):
+                self._report(line)
+        return ServeOutcome(
+            ended=ended,
+            paused=self.store.control.get("paused"),
+            measured=self.store.tickets.count(state="measured"),
+            rejected=self.store.tickets.count(state="rejected"),
+        )
+
+    # -- the six calls, in the order in which a ticket meets them
+
+    def _take_in(self) -> None:
+        for ticket in take_in(self._intake, self.store, self._outboxes):
+            mirror_ticket(self.bench.folder, ticket)
+            end = f": {ticket.reject_cause}, {ticket.reject_detail}" if ticket.reject_cause else ""
+            self._report(f"{ticket.ticket} {ticket.state}{end}")
+
+    def _start_builds(self) -> None:
+        if self._stopping() or self._paused():
+            return
+        room = _TICKETS_A_SET * len(self.bench.plan.device_sets)
+        taken = {ticket.key for ticket in self._state.building.values()} | self._state.built.keys()
+        waiting = [ticket for ticket in self.store.tickets.queue() if ticket.key not in taken]
+        while len(self._state.building) + len(self._state.built) < room:
+            chosen = next_ticket(waiting, self._lanes, self._state.last_built_lane)
+            if chosen is None:
+                return
+            self._reserve.hold()
+            waiting.remove(chosen)
+            self._state.last_built_lane = chosen.lane
+            ticket = self.store.tickets.get(chosen.key)
+            self._state.building[self._builders.submit(build_ticket, self.bench, ticket)] = ticket
+
+    def _start_measurements(self) -> None:
+        while not self._stopping() and self.pool.free_sets():
+            if self._aa_is_due():
+                if not self._aa_in_flight():
+                    self._start(None, self._second_baseline, f"aa-{len(self.store.aa_checks.all()) + 1}")
+                return
+            if self._paused():
+                return
+            ready = [ticket for ticket in self.store.tickets.queue() if ticket.key in self._state.built]
+            chosen = next_ticket(ready, self._lanes, self._last_measured_lane())
+            if chosen is None:
+                return
+            ticket = self.store.tickets.get(chosen.key)
+            if not self._start(ticket, self._state.built[ticket.key], ticket.ticket):
+                return
+
+    def _start(self, ticket: TicketRecord | None, candidate: SideRef, subject: str) -> bool:
+        self._reserve.hold()
+        request = open_experiment(
+            self.bench,
+            self.store,
+            purpose="ticket" if ticket else "aa",
+            subject=subject,
+            lane=ticket.lane if ticket else None,
+            baseline=self._baseline,
+            candidate=candidate,
+            ticket_key=ticket.key if ticket else None,
+        )
+        job = Job(ticket, request.experiment_id)
+        try:
+            self._state.measuring[self.pool.submit(request)] = job
+        except DeviceBusy:
+            self._state.taken_back.append(job)
+            return False
+        if ticket is not None:
+            mirror_ticket(self.bench.folder, self.store.tickets.get(ticket.key))
+        self._report(f"{subject} measuring")
+        return True
+
+    def _collect(self) -> None:
+        if self._stop.is_set:
+            if not self._state.said_draining:
+                self._report("draining: the running trials end, everything else stays queued")
+            self._state.said_draining = True
+            self.pool.close()
+        pending: list[Future[object]] = [*self._state.building, *self._state.measuring]  # type: ignore[list-item]
+        done, _ = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED) if pending else (set(), set())
+        if not pending:
+            time.sleep(_POLL_S)
+        for future in list(self._state.building):
+            if future in done:
+                self._finish_build(self._state.building.pop(future), future)
+        for experiment in list(self._state.measuring):
+            if experiment in done:
+                job = self._state.measuring.pop(experiment)
+                try:
+                    self._state.unrecorded.append((job, experiment.result()))
+                except DeviceBusy:
+                    self._state.taken_back.append(job)
+
+    def _record(self) -> None:
+        while self._state.taken_back:
+            self._take_back(self._state.taken_back[0])
+            self._state.taken_back.pop(0)
+        while self._state.unrecorded:
+            job, record = self._state.unrecorded[0]
+            if job.ticket is None:
+                line = record_aa(self.bench, self.store, record)
+            else:
+                line = record_ticket(self.bench, self.store, job.ticket, record)
+                self._after_record(job.ticket.key)
+            self._state.unrecorded.pop(0)
+            self._report(line)
+
+    def _after_record(self, key: str) -> None:
+        ticket = self.store.tickets.get(key)
+        mirror_ticket(self.bench.folder, ticket)
+        if ticket.state != "queued" and self._state.built.pop(key, None) is not None:
+            self._builders.submit(remove_tree, self.bench.folder.checkouts / ticket.ticket)
+
+    def _finish_build(self, ticket: TicketRecord, future: Future[tuple[Laid | None, Built]]) -> None:
+        try:
+            laid, built = future.result()
+        except (RoundkitError, OSError) as error:
+            # The host failed, not the candidate: the ticket stays queued until the owner resumes.
+            if means_full(error, self.bench.folder.root):
+                raise
+            control.pause_store(self.store, f"building {ticket.ticket} broke: {error}")
+            self._report(f"{ticket.ticket} stays queued, the queue is paused: {error}")
+            return
+        with self.store.transaction():
+            if laid is not None:
+                self.store.tickets.set_candidate(ticket.key, laid.commit, laid.tree)
+            self.store.tickets.replace_commands(ticket.key, built.logs)
+            if built.cause is not None:
+                self.store.tickets.reject(ticket.key, built.cause, built.detail or "")
+                self.store.events.add("build-rejected", ticket=ticket.ticket, cause=built.cause)
+        if built.side is not None:
+            self._state.built[ticket.key] = built.side
+            return
+        mirror_ticket(self.bench.folder, self.store.tickets.get(ticket.key))
+        self._report(f"{ticket.ticket} rejected: {built.cause}")
+
+    def _take_back(self, job: Job) -> None:
+        """Somebody outside this round was faster with the device; the ticket simply waits on."""
+        with self.store.transaction():
+            self.store.experiments.cancel(job.experiment_id)
+            if job.ticket is not None:
+                self.store.tickets.requeue(job.ticket.key)
+
+    # -- states
+
+    @contextmanager
+    def _pausing_on_full_disk(self) -> Iterator[None]:
+        """Pause the queue where the disk is full; what could not be written stays for the next turn."""
+        try:
+            yield
+        except (RoundkitError, OSError, sqlite3.Error) as error:
+            if not means_full(error, self.bench.folder.root):
+                raise
+            if not self._paused() or self._resuming():
+                self._reserve.release()
+                reason = full_sentence(self.bench.folder.root, "resume").splitlines()[0]
+                control.pause_store(self.store, reason)
+                self._report(f"the queue is paused: {reason}")
+            time.sleep(_POLL_S)
+
+    def _report(self, line: str) -> None:
+        with suppress(OSError):  # a log on a full disk must not end serve
+            self._say(line)
+
+    def _paused(self) -> bool:
+        return self.store.control.get("paused") is not None
+
+    def _resuming(self) -> bool:
+        return self.store.control.get("resume-needs-aa") is not None
+
+    def _stopping(self) -> bool:
+        return self._drained() or is_expired(self.bench.plan.deadline_utc, now_utc())
+
+    def _drained(self) -> bool:
+        return self._stop.is_set or self.store.control.get("drain") is not None
+
+    def _last_measured_lane(self) -> str | None:
+        name = self.store.experiments.last_subject("ticket")
+        ticket = self.store.tickets.find(name) if name else None
+        return ticket.lane if ticket else None
+
+    def _aa_is_due(self) -> bool:
+        if self._resuming():
+            return True
+        if self._paused() or not self.store.tickets.count(state="queued"):
+            return False
+        measured = self.store.tickets.count(state="measured")
+        return aa_due(measured, self.store.aa_checks.last_after_tickets(), self.bench.plan.aa_interval)
+
+    def _aa_in_flight(self) -> bool:
+        return any(job.ticket is None for job in self._state.measuring.values())
+
+    def _ended(self, until: Until) -> Ended | None:
+        if self._state.measuring or self._state.building:
+            return None
+        # Results that a full disk kept from being recorded are measured again by the next serve.
+        if self._state.unrecorded and not self._paused():
+            return None
+        if self._drained():
+            return "drained"
+        if is_expired(self.bench.plan.deadline_utc, now_utc()):
+            return "deadline"
+        if until == "deadline":
+            return None
+        if self._paused() and not self._resuming():
+            return "paused"
+        waiting = self.store.tickets.count(state="queued") or not self._outboxes.caught_up
+        return None if waiting else "idle"

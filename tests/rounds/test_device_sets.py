@@ -1,0 +1,62 @@
+"""R08: eight lanes on three device sets. Real leases, real processes; what is checked is on record."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from support.killing import plain_repo
+from support.synthetic import knob, reachable_folder, scripted_lane
+
+from roundkit.host.devices.fixture import FIXTURE_VARIABLE
+from roundkit.host.lease import LEASE_ROOT_VARIABLE
+from roundkit.models.measurement import ExperimentRecord
+from roundkit.rounds.serve import serve
+from roundkit.store import open_store
+
+LANES = tuple(f"L{number}" for number in range(1, 9))
+SETS = [{"id": f"set-{name}", "platform": "fixture", "devices": [name, f"{name}2"]} for name in "abc"]
+
+
+@pytest.fixture(scope="module")
+def measured() -> Iterator[list[ExperimentRecord]]:
+    """L1 submits three candidates, every other lane one; returns the tickets' experiments in order."""
+    with reachable_folder() as root, pytest.MonkeyPatch.context() as patch:
+        devices = root / "devices"
+        devices.mkdir()
+        for name in "abc":
+            (devices / f"{name}.json").write_text("{}")
+            (devices / f"{name}2.json").write_text("{}")
+        patch.setenv(LEASE_ROOT_VARIABLE, str(root / "leases"))
+        patch.setenv(FIXTURE_VARIABLE, str(devices))
+        repo = plain_repo(root / "s", LANES, device_sets=SETS)
+        repo.edit_round(lambda draft: draft.update(aa_interval=100))
+        folder, _ = repo.launched(root / "s/round")
+        for value in (0.1, 0.2, 0.3):
+            scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(value)})
+        for lane in LANES[1:]:
+            scripted_lane(folder.clone(lane), {f"knobs/{lane}.json": knob(0.3)})
+        assert serve(folder, until="idle", report=lambda _line: None).measured == len(LANES) + 2
+        with open_store(folder.database) as store:
+            yield [record for record in store.experiments.records() if record.purpose == "ticket"]
+
+
+def test_r08_tickets_are_measured_at_once_and_never_share_a_device_set(
+    measured: list[ExperimentRecord],
+) -> None:
+    held = [record.lease for record in measured if record.lease is not None]
+    assert len(held) == len(LANES) + 2
+    for one, other in itertools.combinations(held, 2):
+        apart = one.released_utc <= other.acquired_utc or other.released_utc <= one.acquired_utc
+        assert apart or set(one.devices).isdisjoint(other.devices)
+    at_once = max(
+        sum(other.acquired_utc <= one.acquired_utc < other.released_utc for other in held) for one in held
+    )
+    assert at_once == len(SETS)
+
+
+def test_no_lane_starves_behind_one_with_many_tickets(measured: list[ExperimentRecord]) -> None:
+    order = [record.lane for record in measured]
+    third = [position for position, lane in enumerate(order) if lane == "L1"][2]
+    assert {lane for lane in order[:third]} == set(LANES)
