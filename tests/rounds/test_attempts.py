@@ -298,7 +298,7 @@ def test_r14_of_two_processes_that_claim_at_once_exactly_one_executes(lanes: Lan
     assert set(phases(folder)) == {"claimed"}
 
 
-def test_r14_of_two_processes_that_reserve_the_last_attempt_one_gets_it(lanes: Lanes) -> None:
+def test_r14_of_two_runs_that_ask_for_the_last_attempt_one_gets_it(lanes: Lanes) -> None:
     folder = lanes(attempts=1)
     binding = attempts.propose(folder, "L1", "first")
     other = attempts.propose(folder, "L1", "second")

@@ -41,7 +41,8 @@ def ledger(*phases: AttemptPhase, lane: FrozenLane = LANE, actual: int | None = 
         ran, ended = phase in {"claimed", "settled"}, phase in {"settled", "cancelled"}
         records.append(
             AttemptRecord(
-                binding=next_binding(DIGEST, account(lane, records), "run"), phase=phase, provenance="scripted",
+                binding=next_binding(DIGEST, account(lane, records), "run"),
+                phase=phase, provenance="scripted",
                 reserved_utc=EPOCH, claimed_utc=EPOCH if ran else None, ended_utc=EPOCH if ended else None,
                 actual=Cost(tokens=actual, micro_usd=5) if phase == "settled" else None,
             )
@@ -74,8 +75,8 @@ def test_r12_every_phase_is_charged_at_its_worst_case(phase: AttemptPhase) -> No
         ({"budget": LaneBudget(tokens=120)}, ["claimed", "claimed"], 0, None),
         ({"budget": LaneBudget(turns=9)}, [], 0, "budget-exhausted"),
     ],
-    ids=["first", "second", "cost more, fits", "cost more, does not fit", "cost unknown", "number", "uncapped",
-         "nothing", "exactly", "no worst case"],
+    ids=["first", "second", "cost more, fits", "cost more, does not fit", "cost unknown", "number",
+         "uncapped", "nothing", "exactly", "no worst case"],
 )  # fmt: skip
 def test_r11_an_attempt_is_admitted_only_with_capacity(
     change: dict[str, object], phases: list[AttemptPhase], actual: int | None, code: str | None
