@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roundkit.core.clock import Deadline
 from roundkit.core.errors import RoundkitError
 from roundkit.core.git import Repository
 from roundkit.core.globs import GlobSet, exact_glob
@@ -66,7 +67,13 @@ class CannotReplay(RoundkitError):
 
 
 def run_replay(
-    lane: FrozenLane | LaunchLane, clone: Path, repository: Path, sources: Sequence[str] | None = None
+    lane: FrozenLane | LaunchLane,
+    clone: Path,
+    repository: Path,
+    sources: Sequence[str] | None = None,
+    *,
+    deadline: Deadline | None = None,
+    afresh: bool = False,
 ) -> ReplayOutcome:
     """Lay one source after the other into a lane's clone and submit after each.
 
@@ -79,17 +86,22 @@ def run_replay(
         repository: The repository in which commits and branches are looked up.
         sources: Commits (their change against the first parent), ranges ``A..B``, branches (their change
             since they left the clone's base) or patch files; the frozen lane's own unless given.
+        deadline: When a running submission is killed; null for the wrapper's own limit.
+        afresh: Take back first what an earlier replay that was cut off left in the clone.
 
     Raises:
         CannotReplay: a source is unknown.
-        CommandFailed: git or the wrapper is broken.
+        CommandFailed: git or the wrapper is broken, or the deadline was reached.
     """
     if sources is None:
         sources = lane.replay if isinstance(lane, FrozenLane) else ()
     known = Repository(repository)
     patches = [(source, _patch(known, Repository(clone), source)) for source in sources]
     globs = GlobSet(lane.globs)
-    steps = [_step(Repository(clone), globs, source, patch) for source, patch in patches]
+    if afresh:
+        Repository(clone).git("reset", "--quiet", "--hard")
+        Repository(clone).git("clean", "--quiet", "--force", "-d")
+    steps = [_step(Repository(clone), globs, source, patch, deadline) for source, patch in patches]
     return ReplayOutcome(lane.id, tuple(steps))
 
 
@@ -125,7 +137,9 @@ def _ends(repository: Repository, clone: Repository, source: str) -> tuple[str, 
     return parent or empty, after
 
 
-def _step(clone: Repository, globs: GlobSet, source: str, patch: bytes) -> ReplayStep:
+def _step(
+    clone: Repository, globs: GlobSet, source: str, patch: bytes, deadline: Deadline | None
+) -> ReplayStep:
     paths = _paths(clone, patch)
     inside = [path for path in paths if globs.matches(path)]
     left_out = tuple(path for path in paths if not globs.matches(path))
@@ -136,7 +150,7 @@ def _step(clone: Repository, globs: GlobSet, source: str, patch: bytes) -> Repla
     if applied.exit_code != 0:
         detail = f"does not apply: {applied.error_tail}"
         return ReplayStep(source, (), left_out, None, "does-not-apply", False, detail)
-    answer = _submit(clone.path)
+    answer = _submit(clone.path, deadline)
     ticket = answer.get("ticket")
     problem = None if ticket else str(answer.get("message", answer["status"]))
     duplicate = bool(answer.get("duplicate", False))
@@ -151,10 +165,11 @@ def _paths(clone: Repository, patch: bytes) -> list[str]:
     return [row.split(b"\t", 2)[2].decode("utf-8", "surrogateescape") for row in rows if row]
 
 
-def _submit(clone: Path) -> dict[str, Any]:
+def _submit(clone: Path, deadline: Deadline | None) -> dict[str, Any]:
+    left_s = _SUBMIT_TIMEOUT_S if deadline is None else min(_SUBMIT_TIMEOUT_S, deadline.remaining_s())
     done = run(
         [sys.executable, "-I", clone / ".roundkit" / "round", "submit"],
-        cwd=clone, timeout_s=_SUBMIT_TIMEOUT_S, check=False,
+        cwd=clone, timeout_s=left_s, check=False,
     )  # fmt: skip
     if done.exit_code not in {0, _REFUSED}:
         raise RoundkitError(f"the wrapper in {clone} is broken: {done.text} {done.error_tail}")

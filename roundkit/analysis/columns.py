@@ -90,6 +90,28 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("cost_micro_usd", _INT, "µUSD", "what they cost; null when nobody counted"),
         Column("sentence", _TEXT, "", "the outcome in words"),
     ),
+    "attempts": (
+        *_ROUND,
+        Column("lane", _TEXT, "", "lane id"),
+        Column("ordinal", _INT, "", "number of the attempt within its lane, from 1"),
+        Column("run_id", _TEXT, "", "workflow run that asked for it, and the ordinal"),
+        Column("plan_digest", _TEXT, "", "identity of the attempt"),
+        Column("phase", _TEXT, "", "reserved, claimed, settled or cancelled"),
+        Column("provenance", _TEXT, "", "what fills the lane"),
+        Column("reserved_utc", _TIME, "", "when it was reserved"),
+        Column("claimed_utc", _TIME, "", "when somebody took it up; null when nobody did"),
+        Column("ended_utc", _TIME, "", "when it was settled or cancelled; null before"),
+        Column("missing", _TEXT, "", "why its cost is not known; null where it is"),
+        *(
+            Column(f"{kind}_{name}", _INT, unit, meaning)
+            for kind, meaning in (
+                ("cap", "what all attempts of the lane may use; null without a cap"),
+                ("charged", "what this attempt is charged, its worst case; null without a cap"),
+                ("actual", "what it used; null where nobody counted"),
+            )
+            for name, unit in (("turns", ""), ("tokens", ""), ("micro_usd", "µUSD"), ("wall_s", "s"))
+        ),
+    ),
     "tickets": (
         *_ROUND,
         Column("lane", _TEXT, "", "lane id"),

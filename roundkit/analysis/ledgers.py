@@ -41,6 +41,11 @@ class Ledgers:
         return self._frame("lanes")
 
     @cached_property
+    def attempts(self) -> pl.LazyFrame:
+        """One row an attempt of a lane's agent."""
+        return self._frame("attempts")
+
+    @cached_property
     def tickets(self) -> pl.LazyFrame:
         """One row a ticket, rejected ones included."""
         return self._frame("tickets")

@@ -7,6 +7,7 @@ from typing import Any
 
 from roundkit.core.canonical import canonical_bytes
 from roundkit.evidence import RoundEvidence
+from roundkit.models.attempts import Cost
 from roundkit.models.campaign import Direction
 from roundkit.models.ledger import RerunRecord, RoundLedger, TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
@@ -70,6 +71,21 @@ def lane_rows(evidence: RoundEvidence) -> Iterator[Row]:
             "deadline_utc": lane.deadline_utc,
             "tickets": len(record.tickets),
             "cost_micro_usd": record.cost_micro_usd,
+        }
+
+
+def attempt_rows(evidence: RoundEvidence) -> Iterator[Row]:
+    """Yield one row an attempt, in order of reservation."""
+    budgets = {lane.id: lane.budget for lane in evidence.plan.lanes}
+    for record in evidence.ledger.attempts:
+        binding, actual = record.binding, record.actual or Cost()
+        vectors = {"cap": budgets[binding.lane], "charged": binding.worst_case, "actual": actual}
+        yield {
+            **_round(evidence),
+            **binding.model_dump(include={"lane", "ordinal", "run_id", "plan_digest"}),
+            **record.model_dump(exclude={"binding", "actual"}),
+            "missing": None if record.actual is not None else f"{record.phase}, never settled",
+            **{f"{kind}_{name}": amount for kind, vector in vectors.items() for name, amount in vector},
         }
 
 
@@ -209,6 +225,7 @@ def event_rows(evidence: RoundEvidence) -> Iterator[Row]:
 ROWS: dict[str, Callable[[RoundEvidence], Iterator[Row]]] = {
     "rounds": round_rows,
     "lanes": lane_rows,
+    "attempts": attempt_rows,
     "tickets": ticket_rows,
     "trials": trial_rows,
     "compositions": composition_rows,

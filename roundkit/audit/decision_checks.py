@@ -15,8 +15,6 @@ from roundkit.rules.remeasure import is_checked_again
 from roundkit.rules.selection import composition_order, select_tickets
 from roundkit.rules.verdict import decide
 
-_NOT_DECIDED_HERE = frozenset({"attempts", "cost_micro_usd"})
-
 
 def check_decisions(material: Material) -> list[Check]:
     """Check every decision of close against the rules, and every A/A check against its samples."""
@@ -144,10 +142,15 @@ def _rerun_words(material: Material) -> str:
 def _lane_problems(material: Material) -> Iterator[Disagreement]:
     ledger = material.ledger
     computed = lane_records(
-        material.plan, ledger.tickets, _chosen(material), ledger.composition, ending_of(ledger.rerun)
+        material.plan,
+        ledger.tickets,
+        _chosen(material),
+        ledger.composition,
+        ending_of(ledger.rerun),
+        ledger.attempts,
     )
     for stands, ours in zip(ledger.lanes, computed, strict=False):
-        for name in type(ours).model_fields.keys() - _NOT_DECIDED_HERE:
+        for name in type(ours).model_fields:
             if getattr(stands, name) != getattr(ours, name):
                 yield differs(f"lane {ours.lane}", name, getattr(stands, name), getattr(ours, name))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from roundkit.audit.attempt_checks import check_attempts
 from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
@@ -20,6 +21,7 @@ from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 
 _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("plan", check_plan),
+    ("attempts", check_attempts),
     ("tickets", check_tickets),
     ("experiments", check_experiments),
     ("verdicts", check_verdicts),

@@ -119,6 +119,7 @@ def status(
                 "paused": current.paused,
                 "closed": current.closed,
                 "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
+                "attempts": [account.to_json_value() for account in current.accounts],
                 "tickets": [{"lane": lane, **state.to_json_value()} for lane, state in tickets],
             }
             typer.echo(json.dumps(document, indent=2))

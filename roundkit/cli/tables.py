@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roundkit.models.ledger import RoundLedger
     from roundkit.rounds.control import RoundStatus
     from roundkit.rounds.demo import DemoRow
+    from roundkit.rules.attempts import LaneAccount
 
 _WIDTH_WITHOUT_TERMINAL = 160
 
@@ -41,10 +42,35 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
         cells = (lane, state.ticket, state.state, state.verdict or "", percent(state.gain), why)
         table.add_row(*(Text(cell) for cell in cells))
     out.print(table)
+    if any(
+        account.records or any(account.lane.budget.to_json_value().values()) for account in status.accounts
+    ):
+        out.print(_attempts_table(status.accounts))
     passed, failed = status.aa_checks
     out.print(Text(f"serve: {status.serve or 'not running'}"))
     out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
     out.print(Text(f"A/A checks: {passed} passed, {failed} failed"))
+
+
+def _attempts_table(accounts: Sequence[LaneAccount]) -> Table:
+    """Return each lane's attempts, and what they are charged of its budget."""
+    table = Table(title="attempts", title_justify="left")
+    for heading in ("lane", "made", "phases", "charged of the budget", "known to have cost"):
+        table.add_column(heading)
+    for account in accounts:
+        budget = account.lane.budget.to_json_value()
+        charged, spent = account.charged.to_json_value(), account.spent.to_json_value()
+        capped = [f"{charged[name]} of {cap} {name}" for name, cap in budget.items() if cap is not None]
+        cost = [f"{amount} {name}" for name, amount in spent.items() if amount is not None]
+        cells = (
+            account.lane.id,
+            f"{len(account.records)} of {account.lane.attempts}",
+            ", ".join(record.phase for record in account.records),
+            ", ".join(capped) or "no cap",
+            ", ".join(cost),
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
 
 
 def ledger_table(ledger: RoundLedger) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
@@ -29,6 +29,7 @@ Identifier = Annotated[
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 PositiveSeconds = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=0)]
+Provenance = Literal["scripted", "stub", "replay", "person", "model"]
 
 
 class Record(BaseModel):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.attempts import AttemptRecord
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
 from roundkit.models.campaign import EntryStatus
 from roundkit.models.lane import Manifest, TicketState
 from roundkit.models.measurement import VerdictRecord
@@ -15,7 +16,6 @@ RejectCause = Literal[
     "cap", "late", "ticket-collision", "build", "smoke", "import-path",
 ]  # fmt: skip
 LaneOutcome = Literal["composed", "skipped", "no-passing-ticket", "no-result", "rerun-failed"]
-Provenance = Literal["scripted", "stub", "replay", "person", "model"]
 
 
 class CommandLog(Record):
@@ -100,7 +100,12 @@ class RerunRecord(Record):
 
 
 class LaneRecord(Record):
-    """What became of one lane."""
+    """What became of one lane.
+
+    Attributes:
+        attempts: How many attempts of its agent are in the ledger, in whatever phase.
+        cost_micro_usd: What those that ran cost; null when there was none, or one whose cost nobody knows.
+    """
 
     lane: Identifier
     entry: Identifier
@@ -138,6 +143,7 @@ class RoundLedger(Record):
         head_tree: Tree of ``head``.
         gain: The fresh rerun's gain over I0, as a fraction; null when there was no passing rerun.
         order: The lanes in the order of composition.
+        attempts: Every attempt of every lane's agent, in order of reservation.
     """
 
     format: Literal["roundkit-round-ledger/1"]
@@ -151,6 +157,7 @@ class RoundLedger(Record):
     opened_utc: UtcTime
     closed_utc: UtcTime
     lanes: tuple[LaneRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
     tickets: tuple[TicketRecord, ...]
     rejected_submissions: tuple[RejectedSubmission, ...]
     aa_checks: tuple[AaCheck, ...]

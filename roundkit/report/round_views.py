@@ -8,7 +8,7 @@ from roundkit import __version__
 from roundkit.audit import AuditReport
 from roundkit.core.errors import refuse
 from roundkit.evidence import RoundEvidence, open_evidence
-from roundkit.models.ledger import Provenance
+from roundkit.models.base import Provenance
 from roundkit.report import round_words as words
 from roundkit.report.markup import counted, escape, moment, percent
 from roundkit.report.views import Heading, Html, Table

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from roundkit.audit import AuditReport
 from roundkit.evidence import RoundEvidence
-from roundkit.models.ledger import CompositionStep, LaneRecord, Provenance, TicketRecord
+from roundkit.models.base import Provenance
+from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
 from roundkit.models.round_plan import RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.rules.outcome import ending_of

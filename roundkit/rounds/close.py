@@ -116,6 +116,7 @@ def _decide(closer: Closer) -> RoundLedger:
     steps = compose(closer, order)
     reruns = rerun(closer, steps)
     ending = ending_of(reruns)
+    attempts = store.attempts.all()
     accepted = ending.accepted
     head, _ = head_after(closer, ()) if accepted is None else (accepted, ())
     ledger = RoundLedger(
@@ -129,7 +130,8 @@ def _decide(closer: Closer) -> RoundLedger:
         advanced=accepted is not None,
         opened_utc=plan.frozen_utc,
         closed_utc=_closing_time(store),
-        lanes=lane_records(plan, tickets, selected, steps, ending),
+        lanes=lane_records(plan, tickets, selected, steps, ending, attempts),
+        attempts=tuple(attempts),
         tickets=tuple(tickets),
         rejected_submissions=tuple(store.tickets.rejected_submissions()),
         aa_checks=tuple(store.aa_checks.all()),

@@ -10,6 +10,7 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import describe_holder, is_held
 from roundkit.rounds.mirror import status_of
+from roundkit.rules.attempts import LaneAccount, account
 from roundkit.store import RoundStore, open_store, store_exists
 
 
@@ -24,6 +25,7 @@ class RoundStatus:
         tickets: Every ticket with its lane, oldest first.
         aa_checks: How many A/A checks passed, and how many failed.
         closed: Whether ``close`` has decided.
+        accounts: Every lane's attempts and budget.
     """
 
     plan: RoundPlan
@@ -32,6 +34,7 @@ class RoundStatus:
     tickets: tuple[tuple[str, TicketStatus], ...]
     aa_checks: tuple[int, int]
     closed: bool
+    accounts: tuple[LaneAccount, ...]
 
 
 def read_status(folder: RoundFolder) -> RoundStatus:
@@ -43,9 +46,10 @@ def read_status(folder: RoundFolder) -> RoundStatus:
     plan = read_plan(folder)
     serve = describe_holder(folder.serve_lock) if is_served(folder) else None
     if not store_exists(folder.database):
-        return RoundStatus(plan, serve, None, (), (0, 0), closed=False)
+        untouched = tuple(account(lane, ()) for lane in plan.lanes)
+        return RoundStatus(plan, serve, None, (), (0, 0), closed=False, accounts=untouched)
     with open_store(folder.database, read_only=True) as store:
-        checks = store.aa_checks.all()
+        checks, attempts = store.aa_checks.all(), store.attempts.all()
         passed = sum(check.passed for check in checks)
         return RoundStatus(
             plan=plan,
@@ -54,6 +58,7 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             tickets=tuple((ticket.lane, status_of(ticket)) for ticket in store.tickets.all()),
             aa_checks=(passed, len(checks) - passed),
             closed=store.steps.get("ledger") is not None,
+            accounts=tuple(account(lane, attempts) for lane in plan.lanes),
         )
 
 

@@ -15,8 +15,9 @@ from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.errors import Refused
 from roundkit.core.files import atomic_write
 from roundkit.host.confine import HostileOutput, read_output
+from roundkit.models.base import Provenance
 from roundkit.models.lane import Manifest
-from roundkit.models.ledger import Provenance, RejectedSubmission, TicketRecord
+from roundkit.models.ledger import RejectedSubmission, TicketRecord
 from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
 from roundkit.rounds.lane_doors import OUTBOX, printable_name
 from roundkit.rounds.layout import RoundFolder
@@ -30,7 +31,7 @@ _MANIFEST_BYTES_SPARE = 65536
 _SYMLINK = "120000"
 _FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
 
-_PROVENANCE: dict[HarnessName, Provenance] = {
+PROVENANCE: dict[HarnessName, Provenance] = {
     "claude": "model",
     "codex": "model",
     "swarmflow": "model",
@@ -101,7 +102,7 @@ def _take_entry(
             ticket=ticket_name(intake.plan.round_id, lane.id, entry),
             manifest=manifest,
             intake_utc=now,
-            provenance=_PROVENANCE[lane.harness],
+            provenance=PROVENANCE[lane.harness],
             reject_cause=rejection.cause if rejection else None,
             reject_detail=rejection.detail if rejection else None,
         )

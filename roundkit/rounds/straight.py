@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from roundkit.agents.replay import run_replay
 from roundkit.models.round_plan import FrozenLane
 from roundkit.rounds.close import CloseOutcome, close
+from roundkit.rounds.drive import replay_lane
 from roundkit.rounds.launch import launch
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.serve import Report, serve
@@ -28,9 +27,6 @@ def run_straight(
     report(f"{len(manifest.lanes)} lanes launched")
     for lane in plan.lanes:
         played = as_played(lane) if as_played is not None else lane
-        outcome = run_replay(played, folder.clone(lane.id), Path(plan.repository))
-        report(f"{lane.id} submitted {', '.join(outcome.tickets) or 'nothing'}")
-        for problem in outcome.problems:
-            report(f"{lane.id}: {problem}")
+        replay_lane(folder, plan, lane, report=report, as_played=played)
     serve(folder, until="idle", report=report)
     return close(folder, report=report)

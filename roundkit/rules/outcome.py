@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from roundkit.models.attempts import AttemptRecord
 from roundkit.models.campaign import EntryStatus
 from roundkit.models.ledger import CompositionStep, LaneOutcome, LaneRecord, RerunRecord, TicketRecord
 from roundkit.models.round_plan import FrozenLane, RoundPlan
+from roundkit.rules.attempts import account
 
 STATEMENT = (
     "A new incumbent is development evidence. It is not acceptance of the campaign: that is decided "
@@ -39,6 +41,7 @@ def lane_records(
     selected: dict[str, TicketRecord | None],
     steps: Sequence[CompositionStep],
     ending: Ending,
+    attempts: Sequence[AttemptRecord],
 ) -> tuple[LaneRecord, ...]:
     """Return one record a lane, in the plan's order."""
     kept_steps = {step.lane for step in steps if step.kept}
@@ -47,6 +50,7 @@ def lane_records(
         own = [ticket for ticket in tickets if ticket.lane == lane.id]
         chosen = selected.get(lane.id)
         outcome = _outcome(lane, own, chosen, kept_steps, ending)
+        book = account(lane, attempts)
         records.append(
             LaneRecord(
                 lane=lane.id,
@@ -59,8 +63,8 @@ def lane_records(
                 ticket_gain=chosen.verdict.gain if chosen and chosen.verdict else None,
                 outcome=outcome,
                 entry_status=_STATUS[outcome],
-                attempts=0,
-                cost_micro_usd=None,
+                attempts=len(book.records),
+                cost_micro_usd=book.spent.micro_usd,
                 sentence=_sentence(outcome, own),
             )
         )

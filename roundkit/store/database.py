@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from roundkit.store.attempts import AttemptTable
 from roundkit.store.control import ControlTable
 from roundkit.store.events import EventLog
 from roundkit.store.experiments import AaTable, ExperimentTable
@@ -25,6 +26,7 @@ class RoundStore:
         self.tickets = TicketTable(connection)
         self.experiments = ExperimentTable(connection)
         self.aa_checks = AaTable(connection)
+        self.attempts = AttemptTable(connection)
         self.steps = StepTable(connection)
         self.events = EventLog(connection)
         self.control = ControlTable(connection)

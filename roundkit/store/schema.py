@@ -65,21 +65,57 @@ MIGRATIONS: tuple[str, ...] = (
         fields TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE attempts (
+        plan_digest TEXT PRIMARY KEY,
+        position INTEGER NOT NULL UNIQUE,
+        lane TEXT NOT NULL,
+        ordinal INTEGER NOT NULL CHECK (ordinal >= 1),
+        run_id TEXT NOT NULL,
+        binding BLOB NOT NULL,
+        provenance TEXT NOT NULL,
+        phase TEXT NOT NULL CHECK (phase IN ('reserved', 'claimed', 'settled', 'cancelled')),
+        reserved_utc TEXT NOT NULL,
+        claimed_utc TEXT,
+        ended_utc TEXT,
+        actual BLOB,
+        UNIQUE (lane, ordinal),
+        UNIQUE (lane, run_id),
+        CHECK ((phase IN ('claimed', 'settled')) = (claimed_utc IS NOT NULL)),
+        CHECK ((phase IN ('settled', 'cancelled')) = (ended_utc IS NOT NULL)),
+        CHECK ((phase = 'settled') = (actual IS NOT NULL))
+    ) STRICT;
+    """,
 )
 
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a database to the newest schema, one transaction a version.
 
+    Two processes may do so at once: each looks again at the version once it alone may write.
+
     Raises:
         ValueError: the database comes from a newer roundkit.
     """
+    while _version(connection) < len(MIGRATIONS):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = _version(connection)
+            if version < len(MIGRATIONS):
+                for statement in MIGRATIONS[version].split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """Return the schema of a database, 0 for a new one."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(MIGRATIONS):
         raise ValueError(
             f"the store has schema {version}, this roundkit knows {len(MIGRATIONS)}; use a newer roundkit"
         )
-    for number in range(version, len(MIGRATIONS)):
-        connection.executescript(
-            f"BEGIN IMMEDIATE;{MIGRATIONS[number]}PRAGMA user_version = {number + 1};COMMIT;"
-        )
+    return version

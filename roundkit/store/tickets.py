@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from roundkit.core.clock import format_utc
+from roundkit.models.base import Provenance
 from roundkit.models.lane import Manifest, TicketState
-from roundkit.models.ledger import CommandLog, Provenance, RejectCause, RejectedSubmission, TicketRecord
+from roundkit.models.ledger import CommandLog, RejectCause, RejectedSubmission, TicketRecord
 from roundkit.models.measurement import VerdictRecord
 
 _COLUMNS = (

@@ -38,6 +38,7 @@ def every_chart(ledgers: Ledgers) -> dict[str, Callable[[], alt.LayerChart]]:
         "chain": lambda: charts.composition_chain(ledgers.compositions),
         "ratios": lambda: charts.interaction_ratios(ledgers.compositions),
         "rerun": lambda: charts.ticket_against_rerun(ledgers.rounds),
+        "budgets": lambda: charts.budget_burn(ledgers.attempts),
         "A/A": lambda: charts.aa_history(ledgers.aa_checks),
         "devices": lambda: charts.device_timeline(ledgers.devices),
         "wait": lambda: charts.queue_wait(ledgers.tickets, ledgers.devices),
@@ -106,7 +107,7 @@ def test_n10_charts_write_the_reason_instead_of_drawing_a_zero(ledgers: Ledgers)
 
 
 @pytest.mark.parametrize(
-    "name", ["gains", "raw samples", "chain", "ratios", "rerun", "A/A", "devices", "wait"]
+    "name", ["gains", "raw samples", "chain", "ratios", "rerun", "budgets", "A/A", "devices", "wait"]
 )
 def test_every_chart_repeats_and_says_what_it_shows(ledgers: Ledgers, name: str) -> None:
     make = every_chart(ledgers)[name]
@@ -118,11 +119,26 @@ def test_every_chart_repeats_and_says_what_it_shows(ledgers: Ledgers, name: str)
     assert spec["description"]
 
 
+def test_n10_an_attempt_that_was_never_settled_has_no_cost_and_a_reason(ledgers: Ledgers) -> None:
+    lost = ledgers.attempts.filter(pl.col("phase") == "claimed").collect()
+    assert lost["actual_micro_usd"].to_list() == [None, None]
+    assert set(lost["missing"]) == {"claimed, never settled"}
+    assert lost["charged_micro_usd"].to_list() == [1_000_000, 1_000_000]
+    lanes = ledgers.lanes.filter(pl.col("round") == "r01").collect()
+    costs = dict(zip(lanes["lane"], lanes["cost_micro_usd"], strict=True))
+    assert costs == {"L1": 400_000, "L2": 400_000, "L3": 400_000, "L4": None}
+    bars = [
+        row for row in rows_in(charts.budget_burn(ledgers.attempts)) if row["budget"] == "r01 · L4 · money"
+    ]
+    assert [(row["from_percent"], row["to_percent"]) for row in bars] == [(0, 33.333), (33.333, 66.667)]
+
+
 def test_charts_of_nothing_are_drawn(ledgers: Ledgers) -> None:
     for table, draw in {
         "tickets": charts.gains,
         "compositions": charts.composition_chain,
         "rounds": charts.ticket_against_rerun,
+        "attempts": charts.budget_burn,
         "aa_checks": charts.aa_history,
         "devices": charts.device_timeline,
     }.items():

@@ -163,6 +163,38 @@ FORGERIES = {
         set_at("tickets", 0, "intake_utc", value="2026-03-02T10:45:00.000000Z"),
         "deadlines",
     ),
+    "identity of an attempt": (
+        "round-ledger.json",
+        set_at("attempts", 0, "binding", "plan_digest", value="0" * 64),
+        "attempts",
+    ),
+    "ordinal of an attempt": (
+        "round-ledger.json",
+        set_at("attempts", 4, "binding", "ordinal", value=3),
+        "attempts",
+    ),
+    "run of an attempt": (
+        "round-ledger.json",
+        set_at("attempts", 4, "binding", "run_id", value="run-1/1"),
+        "attempts",
+    ),
+    "charge of an attempt": (
+        "round-ledger.json",
+        set_at("attempts", 0, "binding", "worst_case", "micro_usd", value=1),
+        "attempts",
+    ),
+    "a crash that cost nothing": (
+        "round-ledger.json",
+        set_at("attempts", 3, "phase", value="cancelled"),
+        "attempts",
+    ),
+    "an attempt after the deadline": (
+        "round-ledger.json",
+        set_at("attempts", 0, "claimed_utc", value="2026-03-02T10:30:00.000000Z"),
+        "attempts",
+    ),
+    "a dropped attempt": ("round-ledger.json", lambda ledger: ledger["attempts"].pop(), "lane outcomes"),
+    "cost of a lane": ("round-ledger.json", set_at("lanes", 0, "cost_micro_usd", value=1), "lane outcomes"),
     "revealed secret": ("secret.json", set_at("secret_hex", value="ab" * 32), "secret"),
     "minimum gain of the run spec": ("run-spec.json", set_at("gates", "min_gain", value=0.5), "run spec"),
     "deadline of the plan": (

@@ -20,6 +20,7 @@ from roundkit.core.canonical import digest_bytes, digest_json
 from roundkit.core.clock import format_utc
 from roundkit.evidence import export_round
 from roundkit.host.confine import Boundary, LimitRecord, Limits, MountRecord
+from roundkit.models.attempts import AttemptRecord, Cost
 from roundkit.models.campaign import (
     Benchmark,
     CampaignBudget,
@@ -64,6 +65,7 @@ from roundkit.models.round_plan import (
     LaneBudget,
     RoundPlan,
 )
+from roundkit.rules.attempts import account, next_binding
 from roundkit.rules.drift import aa_check
 from roundkit.rules.identity import experiment_name, ticket_key, ticket_name
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
@@ -202,6 +204,7 @@ def sample_round(
     aa = [_aa(bench, 1, [])]
     tickets, blobs = _tickets(bench, lanes, provenance, aa)
     steps, rerun = _close(bench, lanes, tickets)
+    attempts = _attempts(bench, provenance)
     ending = ending_of(rerun)
     accepted = ending.accepted
     advanced = accepted is not None
@@ -213,7 +216,8 @@ def sample_round(
         head=accepted.commit if accepted else plan.incumbent,
         head_tree=accepted.tree if accepted else plan.incumbent_tree, advanced=advanced,
         opened_utc=opened, closed_utc=closed,
-        lanes=lane_records(plan, tickets, _selected(plan, tickets), steps, ending),
+        lanes=lane_records(plan, tickets, _selected(plan, tickets), steps, ending, attempts),
+        attempts=tuple(attempts),
         tickets=tuple(tickets),
         rejected_submissions=(
             RejectedSubmission(
@@ -367,9 +371,9 @@ def _plan(
                 globs=(f"src/{lane.id}/**",),
                 harness=harness,  # type: ignore[arg-type]
                 model=None,
-                budget=LaneBudget(),
-                attempt_worst_case=LaneBudget(),
-                attempts=1,
+                budget=LaneBudget(tokens=90_000, micro_usd=3_000_000),
+                attempt_worst_case=LaneBudget(tokens=30_000, micro_usd=1_000_000, wall_s=900),
+                attempts=3,
                 submission_cap=8,
                 deadline_utc=deadline - timedelta(minutes=30),
                 changed_condition=None,
@@ -380,6 +384,26 @@ def _plan(
         ),
         secret_sha256=digest_bytes(secret),
     )
+
+
+def _attempts(bench: _Bench, provenance: str) -> list[AttemptRecord]:
+    """Let every lane's agent run once; the last lane's dies on the way and is run again."""
+    plan = bench.plan
+    attempts: list[AttemptRecord] = []
+    for number, lane in enumerate([*plan.lanes, plan.lanes[-1]]):
+        binding = next_binding(plan.digest(), account(lane, attempts), "run-1")
+        dies = number == len(plan.lanes) - 1
+        begins = plan.frozen_utc + timedelta(minutes=2, seconds=number)
+        attempts.append(
+            AttemptRecord(
+                binding=binding, phase="claimed" if dies else "settled", provenance=provenance,
+                reserved_utc=begins, claimed_utc=begins + timedelta(seconds=1),
+                ended_utc=None if dies else begins + timedelta(minutes=10),
+                actual=None if dies else Cost(turns=7, tokens=21_000, micro_usd=400_000, wall_s=599),
+            )
+        )  # fmt: skip
+        bench.say(begins, "attempt-reserved", lane=lane.id, ordinal=binding.ordinal, run_id=binding.run_id)
+    return attempts
 
 
 def _tickets(
