@@ -19,6 +19,7 @@ from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.clocks import unexplained_growth
+from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.measure.trial import run_trial
@@ -81,7 +82,7 @@ def run_experiment(
     """
     device_set, lease = _lease(request, lease_root)
     started = now_utc()
-    course = _Course(_boundary_book(request))
+    course = _Course(boundary_book(request))
     with lease:
         try:
             _measure(request, device_set, lease, course, progress, should_stop or _never)
@@ -97,14 +98,16 @@ def run_experiment(
     return _record(request, device_set, lease, course, started)
 
 
-def _boundary_book(request: MeasurementRequest) -> BoundaryBook:
-    return BoundaryBook(
-        {
-            "work": Path(request.work_folder).resolve(),
-            "incumbent": Path(request.incumbent_built).resolve(),
-            "roundkit": harness_folder().parent,
-        }
-    )
+def boundary_book(request: MeasurementRequest) -> BoundaryBook:
+    """Return an empty book that writes this request's folders by their names."""
+    places = {
+        "work": Path(request.work_folder).resolve(),
+        "incumbent": Path(request.incumbent_built).resolve(),
+        "roundkit": harness_folder().parent,
+    }
+    if request.provision is not None:
+        places["provision"] = Path(request.provision.path).resolve()
+    return BoundaryBook(places)
 
 
 def _lease(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
@@ -174,6 +177,7 @@ def _digests(request: MeasurementRequest) -> dict[Side, str]:
 
 def _refuse_change(request: MeasurementRequest, found: dict[Side, str]) -> None:
     references: dict[Side, SideRef] = {"baseline": request.baseline, "candidate": request.candidate}
+    check_provision(request.provision)
     for side, reference in references.items():
         if found[side] != reference.built_sha256:
             raise MeasurementBroke(

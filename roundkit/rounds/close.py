@@ -17,6 +17,7 @@ from roundkit.rounds.export import evidence_folder, export_evidence
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.locks import describe_holder, hold_lock, is_held
 from roundkit.rounds.measuring import Closer
+from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve import Report, open_bench
 from roundkit.rounds.waiting import unseen_submissions
@@ -60,7 +61,10 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
     ):
         _refuse_waiting(bench, store)
         closer = Closer(
-            bench, store, pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root()), report
+            _with_provision(bench, store, report),
+            store,
+            pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root()),
+            report,
         )
         try:
             ledger = _decide(closer)
@@ -72,6 +76,13 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
         head = advance_campaign(bench, store, ledger, digest)
         report(f"new incumbent {head}" if head else f"the incumbent stays {bench.plan.incumbent}")
         return CloseOutcome(ledger, target, digest, head)
+
+
+def _with_provision(bench: Bench, store: RoundStore, report: Report) -> Bench:
+    """Ask for what was provisioned only where something may still be built."""
+    if store.steps.get("ledger") is not None or not store.tickets.count(state="measured"):
+        return bench
+    return provisioned(bench, store, report)
 
 
 def _refuse_waiting(bench: Bench, store: RoundStore) -> None:

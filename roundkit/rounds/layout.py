@@ -71,6 +71,11 @@ class RoundFolder:
         return self.root / "checkouts"
 
     @property
+    def provision(self) -> Path:
+        """What the plan's ``provision`` command made."""
+        return self.checkouts / "provision"
+
+    @property
     def trials(self) -> Path:
         """Working folders of experiments."""
         return self.root / "trials"

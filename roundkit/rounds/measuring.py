@@ -55,6 +55,7 @@ class Closer:
                 commit=laid.commit,
                 tree=laid.tree,
                 name=name,
+                provision=self.bench.provision,
             )
             if built.side is None:
                 broken = unmeasured(f"candidate-{built.cause}", self.bench.spec, verdict_name="fail")

@@ -27,6 +27,7 @@ from roundkit.rounds.intake import Intake, take_in
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.mirror import mirror_ticket
+from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.recording import record_aa, record_ticket, record_unmeasured
 from roundkit.rounds.requests import Bench, open_experiment
 from roundkit.rules.run_spec import run_spec_of
@@ -96,7 +97,7 @@ def serve(
         ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") as builders,
     ):
         server = Server(
-            bench,
+            provisioned(bench, store, report),
             store,
             pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root()),
             builders,
@@ -294,6 +295,7 @@ class Server:
                 commit=plan.incumbent,
                 tree=plan.incumbent_tree,
                 name=name,
+                provision=self.bench.provision,
             )
             if built.side is None:
                 raise refuse(
@@ -358,7 +360,13 @@ def _build_ticket(bench: Bench, ticket: TicketRecord) -> tuple[Laid | None, Buil
     except CannotLay as error:
         return None, Built(None, (), "malformed", str(error))
     return laid, build_side(
-        bench.folder, bench.plan, bench.spec, commit=laid.commit, tree=laid.tree, name=ticket.ticket
+        bench.folder,
+        bench.plan,
+        bench.spec,
+        commit=laid.commit,
+        tree=laid.tree,
+        name=ticket.ticket,
+        provision=bench.provision,
     )
 
 
