@@ -15,7 +15,7 @@ from roundkit.core.canonical import digest_json
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import Mount
 from roundkit.host.devices import Binding
-from roundkit.models.measurement import PlannedTrial, ProvisionRef, RunSpec
+from roundkit.models.measurement import PlannedTrial, ProvisionRef, Role, RunSpec
 from roundkit.models.round_plan import FrozenRuntime
 
 CHECKOUT = Path("/round/checkout")
@@ -152,6 +152,15 @@ class TrialBoundary:
             writable=(Mount(self.folders.validator_scratch, SCRATCH),),
             env=self._result_variables(),
         )
+
+    def grants(self) -> dict[Role, Grant]:
+        """Return the grant of every process that the trial has."""
+        granted: dict[Role, Grant]
+        if self.spec.benchmark.forgeable:
+            granted = {"benchmark": self.single()}
+        else:
+            granted = {"driver": self.driver(), "worker": self.worker()}
+        return granted if self.spec.validator is None else {**granted, "validator": self.validator()}
 
     def _result_variables(self) -> dict[str, str]:
         return {

@@ -80,7 +80,7 @@ def run_experiment(
         DeviceBusy: none of the device sets is free; nothing was started.
         Refused: ``unknown-platform``, ``lease-file``.
     """
-    device_set, lease = _lease(request, lease_root)
+    device_set, lease = lease_devices(request, lease_root)
     started = now_utc()
     course = _Course(boundary_book(request))
     with lease:
@@ -110,7 +110,13 @@ def boundary_book(request: MeasurementRequest) -> BoundaryBook:
     return BoundaryBook(places)
 
 
-def _lease(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
+def lease_devices(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
+    """Take the first free device set that the request may use.
+
+    Raises:
+        DeviceBusy: none is free.
+        Refused: ``unknown-platform``, ``lease-file``.
+    """
     purpose = f"{request.purpose} {request.subject}"
     for device_set in request.device_sets:
         platform_named(device_set.platform)
@@ -130,8 +136,8 @@ def _measure(
     progress: Progress | None,
     should_stop: Callable[[], bool],
 ) -> None:
-    course.before = _qualify(device_set, ())
-    _refuse_problem("device-unqualified", course.before)
+    course.before = qualify_devices(device_set, ())
+    refuse_problem("device-unqualified", course.before)
     course.digests_before = _digests(request)
     _refuse_change(request, course.digests_before)
     stage = Stage.prepare(request)
@@ -146,23 +152,29 @@ def _measure(
                 broke: Outcome = "candidate-broke" if trial.planned.side == "candidate" else "baseline-broke"
                 course.end(broke, trial.problem, trial.detail)
                 break
-    course.after = _qualify(device_set, course.before)
+    course.after = qualify_devices(device_set, course.before)
     course.digests_after = _digests(request)
     if course.outcome != "complete":
         return  # a side that broke stays broken, whatever the device says afterwards
-    _refuse_problem("device-drift", course.after)
+    refuse_problem("device-drift", course.after)
     _refuse_change(request, course.digests_after)
     if found := unexplained_growth(course.trials, request.run_spec):
         course.end("candidate-broke", "candidate-clock", found)
 
 
-def _qualify(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tuple[DeviceState, ...]:
+def qualify_devices(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tuple[DeviceState, ...]:
+    """Read every device of a set, and judge it by what it said earlier."""
     platform = platform_named(device_set.platform)
     before = {state.device: state for state in earlier}
     return tuple(platform.qualify(device, before.get(device)) for device in device_set.devices)
 
 
-def _refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
+def refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
+    """Raise what the devices say against measuring on them.
+
+    Raises:
+        MeasurementBroke: with that reason.
+    """
     problems = [state.problem for state in states if state.problem is not None]
     if problems:
         raise MeasurementBroke(reason, "; ".join(problems))

@@ -147,7 +147,7 @@ def test_r28_a_failing_provision_command_is_refused_and_run_again(
     folder: RoundFolder, source: Source
 ) -> None:
     source.module = ""
-    with pytest.raises(Refused, match="provision-failed.*nothing came"):
+    with pytest.raises(Refused, match=r"provision-failed.*nothing came"):
         serve(folder, until="idle", report=lambda _: None)
     assert not folder.provision.exists()
     with open_store(folder.database, read_only=True) as store:
