@@ -190,3 +190,19 @@ def close(round_dir: RoundDir) -> None:
     ledger_table(outcome.ledger)
     typer.echo(f"evidence {outcome.evidence}")
     typer.echo(f"index {outcome.index_digest}")
+    typer.echo(f"`roundkit prune {round_dir}` leaves plan, ledger and evidence, and frees the rest")
+
+
+@app.command(rich_help_panel="Rounds")
+def prune(round_dir: RoundDir) -> None:
+    """Once the evidence of a closed round audits, leave plan, ledger and a pointer to it; remove the rest."""
+    from roundkit.audit import audit_round
+    from roundkit.rounds.prune import prune as prune_round
+    from roundkit.rounds.serve import round_folder
+
+    def problems(evidence: Path, digest: str) -> list[str]:
+        checks = audit_round(evidence, expect=digest).checks
+        return [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+
+    pointer = prune_round(round_folder(round_dir), audit=problems)
+    typer.echo(f"pruned; the evidence stays at {pointer.evidence}, index {pointer.index_sha256}")
