@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roundkit.models.ledger import RoundLedger
     from roundkit.rounds.control import RoundStatus
     from roundkit.rounds.demo import DemoRow
+    from roundkit.rules.advice import Advice
 
 _WIDTH_WITHOUT_TERMINAL = 160
 
@@ -45,6 +46,19 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
     out.print(Text(f"serve: {status.serve or 'not running'}"))
     out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
     out.print(Text(f"A/A checks: {passed} passed, {failed} failed"))
+
+
+def advice_table(advice: Sequence[Advice]) -> None:
+    """Print what to consider about a plan; nothing when there is nothing."""
+    if not advice:
+        return
+    table = Table(title="advice, which refuses nothing", title_justify="left")
+    for heading in ("lanes", "about", "what the campaign says", "consider"):
+        table.add_column(heading)
+    for row in advice:
+        cells = (", ".join(row.lanes) or "all", row.topic, row.found, row.suggestion)
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)
 
 
 def ledger_table(ledger: RoundLedger) -> None:
