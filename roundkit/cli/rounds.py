@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundkit.cli.app import RoundDir, app, report_line
 from roundkit.core.errors import refuse
+
+if TYPE_CHECKING:
+    from roundkit.models.round_plan import RoundPlan
 
 
 class Drive(StrEnum):
@@ -24,20 +28,47 @@ class Drive(StrEnum):
 @app.command(rich_help_panel="Rounds")
 def prepare(
     campaign: Annotated[Path, typer.Option(help="The campaign plan, campaign.yaml.")],
-    round_file: Annotated[Path, typer.Option("--round", help="The drafted round, round.yaml.")],
-    out: Annotated[Path, typer.Option(help="The round directory to make; outside the repository.")],
+    round_file: Annotated[Path | None, typer.Option("--round", help="The drafted round, round.yaml.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The round directory to make; outside the repository.")
+    ] = None,
+    propose: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only print a draft of at most N lanes."),
+    ] = None,
     secret_file: Annotated[
         Path | None, typer.Option(help="32 bytes for coins and seeds; drawn at random when not given.")
     ] = None,
 ) -> None:
-    """Freeze a round plan, or refuse it with every problem at once; print its digest."""
+    """Freeze a round plan, or refuse it with every problem at once; print its digest.
+
+    What the round will cost at most is printed before anything is written, and so is advice from the
+    campaign's own numbers, which refuses nothing.
+
+    Example: roundkit prepare --campaign campaign.yaml --propose 3 > round.yaml
+    """
+    from roundkit.cli.tables import advice_table
     from roundkit.rounds.prepare import freeze
+    from roundkit.rounds.propose import propose_round
+    from roundkit.rules.advice import advise
     from roundkit.rules.forecast import forecast
 
+    if propose is not None:
+        if (round_file, out, secret_file) != (None, None, None):
+            raise typer.BadParameter("it only prints a draft: give --campaign alone", param_hint="--propose")
+        draft = propose_round(campaign, propose, core=max(os.sched_getaffinity(0)))
+        typer.echo(draft.decode(), nl=False)
+        return
+    if round_file is None or out is None:
+        raise typer.BadParameter("needed, unless --propose drafts a round", param_hint="--round, --out")
+
+    def announce(plan: RoundPlan) -> None:
+        advice_table(advise(plan))
+        for line in forecast(plan).lines():
+            typer.echo(line)
+
     secret = secret_file.read_bytes() if secret_file else None
-    plan = freeze(campaign, round_file, out, secret=secret)
-    for line in forecast(plan).lines():
-        typer.echo(line)
+    plan = freeze(campaign, round_file, out, secret=secret, announce=announce)
     typer.echo(f"round {plan.round_id} frozen at {out}")
     typer.echo(f"digest {plan.digest()}")
 
@@ -191,3 +222,19 @@ def close(round_dir: RoundDir) -> None:
     ledger_table(outcome.ledger)
     typer.echo(f"evidence {outcome.evidence}")
     typer.echo(f"index {outcome.index_digest}")
+    typer.echo(f"`roundkit prune {round_dir}` leaves plan, ledger and evidence, and frees the rest")
+
+
+@app.command(rich_help_panel="Rounds")
+def prune(round_dir: RoundDir) -> None:
+    """Once the evidence of a closed round audits, leave plan, ledger and a pointer to it; remove the rest."""
+    from roundkit.audit import audit_round
+    from roundkit.rounds.prune import prune as prune_round
+    from roundkit.rounds.serve import round_folder
+
+    def problems(evidence: Path, digest: str) -> list[str]:
+        checks = audit_round(evidence, expect=digest).checks
+        return [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+
+    pointer = prune_round(round_folder(round_dir), audit=problems)
+    typer.echo(f"pruned; the evidence stays at {pointer.evidence}, index {pointer.index_sha256}")

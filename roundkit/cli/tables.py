@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roundkit.models.ledger import RoundLedger
     from roundkit.rounds.control import RoundStatus
     from roundkit.rounds.demo import DemoRow
+    from roundkit.rules.advice import Advice
     from roundkit.rules.attempts import LaneAccount
 
 _WIDTH_WITHOUT_TERMINAL = 160
@@ -71,6 +72,19 @@ def _attempts_table(accounts: Sequence[LaneAccount]) -> Table:
         )
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def advice_table(advice: Sequence[Advice]) -> None:
+    """Print what to consider about a plan; nothing when there is nothing."""
+    if not advice:
+        return
+    table = Table(title="advice, which refuses nothing", title_justify="left")
+    for heading in ("lanes", "about", "what the campaign says", "consider"):
+        table.add_column(heading)
+    for row in advice:
+        cells = (", ".join(row.lanes) or "all", row.topic, row.found, row.suggestion)
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)
 
 
 def ledger_table(ledger: RoundLedger) -> None:

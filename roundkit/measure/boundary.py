@@ -15,12 +15,13 @@ from roundkit.core.canonical import digest_json
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import Mount
 from roundkit.host.devices import Binding
-from roundkit.models.measurement import PlannedTrial, RunSpec
+from roundkit.models.measurement import PlannedTrial, ProvisionRef, Role, RunSpec
 from roundkit.models.round_plan import FrozenRuntime
 
 CHECKOUT = Path("/round/checkout")
 SCRATCH = Path("/round/scratch")
 TRIAL = Path("/round/trial")
+PROVISION = Path("/round/provision")
 RESULT_NAME = "result.json"
 OUTPUTS_NAME = "outputs"
 HARNESS_ROOT = Path("/opt/roundkit")
@@ -49,12 +50,14 @@ class TrialFiles:
         protected: The incumbent's protected files, mounted over it.
         driver_checkout: The protected files alone: what the driver sees.
         validator_checkout: Protected and hidden files alone: what the validator sees.
+        provision: What the plan's ``provision`` command made, where it has one.
     """
 
     checkout: Path
     protected: tuple[Mount, ...]
     driver_checkout: Path
     validator_checkout: Path
+    provision: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,16 @@ class TrialFolders:
     validator_scratch: Path
 
     @classmethod
+    def at(cls, folder: Path) -> TrialFolders:
+        """Name them, without making them."""
+        return cls(folder / "trial", folder / "scratch", folder / "worker", folder / "validator")
+
+    @classmethod
     def make(cls, folder: Path) -> TrialFolders:
         """Make them, empty, in a folder that does not exist yet."""
         folder.mkdir()
         folder.chmod(0o711)
-        folders = cls(folder / "trial", folder / "scratch", folder / "worker", folder / "validator")
+        folders = cls.at(folder)
         for path in (folders.trial, folders.trial / OUTPUTS_NAME, folders.scratch, folders.worker_scratch):
             path.mkdir()
         folders.validator_scratch.mkdir()
@@ -145,6 +153,15 @@ class TrialBoundary:
             env=self._result_variables(),
         )
 
+    def grants(self) -> dict[Role, Grant]:
+        """Return the grant of every process that the trial has."""
+        granted: dict[Role, Grant]
+        if self.spec.benchmark.forgeable:
+            granted = {"benchmark": self.single()}
+        else:
+            granted = {"driver": self.driver(), "worker": self.worker()}
+        return granted if self.spec.validator is None else {**granted, "validator": self.validator()}
+
     def _result_variables(self) -> dict[str, str]:
         return {
             "ROUNDKIT_RESULT_PATH": str(TRIAL / RESULT_NAME),
@@ -168,7 +185,12 @@ class TrialBoundary:
             argv=expand(argv, self.spec.runtime, seed),
             env={**expand_environment(self.spec, seed), **device.env, **env},
             writable=writable,
-            readable=(*readable, *standing_mounts(self.spec.runtime), *device.readable),
+            readable=(
+                *readable,
+                *self.files.provision,
+                *standing_mounts(self.spec.runtime),
+                *device.readable,
+            ),
         )
 
 
@@ -189,6 +211,11 @@ def expand(argv: Iterable[str], runtime: FrozenRuntime, seed: int) -> tuple[str,
 def expand_environment(spec: RunSpec, seed: int) -> dict[str, str]:
     """Return the plan's variables with the placeholders in their values replaced."""
     return {name: _expand_word(value, spec.runtime, seed) for name, value in spec.environment.items()}
+
+
+def provision_mounts(provision: ProvisionRef | None) -> tuple[Mount, ...]:
+    """Return the read-only mount of what the round's ``provision`` command made, if it has one."""
+    return () if provision is None else (Mount(Path(provision.path).resolve(), PROVISION),)
 
 
 def standing_mounts(runtime: FrozenRuntime) -> tuple[Mount, ...]:

@@ -20,6 +20,7 @@ from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.clocks import unexplained_growth
+from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.measure.trial import run_trial
@@ -80,9 +81,9 @@ def run_experiment(
         DeviceBusy: none of the device sets is free; nothing was started.
         Refused: ``unknown-platform``, ``lease-file``.
     """
-    device_set, lease = _lease(request, lease_root)
+    device_set, lease = lease_devices(request, lease_root)
     started = now_utc()
-    course = _Course(_boundary_book(request))
+    course = _Course(boundary_book(request))
     with lease:
         try:
             _measure(request, device_set, lease, course, progress, should_stop or _never)
@@ -98,17 +99,25 @@ def run_experiment(
     return _record(request, device_set, lease, course, started)
 
 
-def _boundary_book(request: MeasurementRequest) -> BoundaryBook:
-    return BoundaryBook(
-        {
-            "work": Path(request.work_folder).resolve(),
-            "incumbent": Path(request.incumbent_built).resolve(),
-            "roundkit": harness_folder().parent,
-        }
-    )
+def boundary_book(request: MeasurementRequest) -> BoundaryBook:
+    """Return an empty book that writes this request's folders by their names."""
+    places = {
+        "work": Path(request.work_folder).resolve(),
+        "incumbent": Path(request.incumbent_built).resolve(),
+        "roundkit": harness_folder().parent,
+    }
+    if request.provision is not None:
+        places["provision"] = Path(request.provision.path).resolve()
+    return BoundaryBook(places)
 
 
-def _lease(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
+def lease_devices(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
+    """Take the first free device set that the request may use.
+
+    Raises:
+        DeviceBusy: none is free.
+        Refused: ``unknown-platform``, ``lease-file``.
+    """
     purpose = f"{request.purpose} {request.subject}"
     for device_set in request.device_sets:
         platform_named(device_set.platform)
@@ -130,8 +139,8 @@ def _measure(
 ) -> None:
     # The last holder may have died a moment ago: whatever of its trials is left is ended first.
     sweep()
-    course.before = _qualify(device_set, ())
-    _refuse_problem("device-unqualified", course.before)
+    course.before = qualify_devices(device_set, ())
+    refuse_problem("device-unqualified", course.before)
     course.digests_before = _digests(request)
     _refuse_change(request, course.digests_before)
     stage = Stage.prepare(request)
@@ -146,23 +155,29 @@ def _measure(
                 broke: Outcome = "candidate-broke" if trial.planned.side == "candidate" else "baseline-broke"
                 course.end(broke, trial.problem, trial.detail)
                 break
-    course.after = _qualify(device_set, course.before)
+    course.after = qualify_devices(device_set, course.before)
     course.digests_after = _digests(request)
     if course.outcome != "complete":
         return  # a side that broke stays broken, whatever the device says afterwards
-    _refuse_problem("device-drift", course.after)
+    refuse_problem("device-drift", course.after)
     _refuse_change(request, course.digests_after)
     if found := unexplained_growth(course.trials, request.run_spec):
         course.end("candidate-broke", "candidate-clock", found)
 
 
-def _qualify(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tuple[DeviceState, ...]:
+def qualify_devices(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tuple[DeviceState, ...]:
+    """Read every device of a set, and judge it by what it said earlier."""
     platform = platform_named(device_set.platform)
     before = {state.device: state for state in earlier}
     return tuple(platform.qualify(device, before.get(device)) for device in device_set.devices)
 
 
-def _refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
+def refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
+    """Raise what the devices say against measuring on them.
+
+    Raises:
+        MeasurementBroke: with that reason.
+    """
     problems = [state.problem for state in states if state.problem is not None]
     if problems:
         raise MeasurementBroke(reason, "; ".join(problems))
@@ -177,6 +192,7 @@ def _digests(request: MeasurementRequest) -> dict[Side, str]:
 
 def _refuse_change(request: MeasurementRequest, found: dict[Side, str]) -> None:
     references: dict[Side, SideRef] = {"baseline": request.baseline, "candidate": request.candidate}
+    check_provision(request.provision)
     for side, reference in references.items():
         if found[side] != reference.built_sha256:
             raise MeasurementBroke(

@@ -16,6 +16,7 @@ from roundkit.measure.boundary import (
     expand,
     expand_environment,
     hash_seed,
+    provision_mounts,
     standing_mounts,
 )
 from roundkit.measure.broke import MeasurementBroke
@@ -23,7 +24,7 @@ from roundkit.measure.protect import plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.campaign import Command
 from roundkit.models.ledger import CommandLog
-from roundkit.models.measurement import RunSpec
+from roundkit.models.measurement import ProvisionRef, RunSpec
 
 Step = Literal["build", "import-path", "smoke"]
 
@@ -48,7 +49,14 @@ sys.exit(0 if places and len(inside) == len(places) else 1)
 
 
 def run_command_confined(
-    step: Step, command: Command, spec: RunSpec, *, checkout: Path, incumbent_built: Path, scratch: Path
+    step: Step,
+    command: Command,
+    spec: RunSpec,
+    *,
+    checkout: Path,
+    incumbent_built: Path,
+    scratch: Path,
+    provision: ProvisionRef | None = None,
 ) -> CommandLog:
     """Run a build or smoke command in a checkout, with the incumbent's protected files over it.
 
@@ -61,6 +69,7 @@ def run_command_confined(
         checkout: The checkout, which the caller owns and in which nothing else runs.
         incumbent_built: Where protected files come from; may be the checkout itself.
         scratch: A folder for the command's own files; emptied before, removed afterwards.
+        provision: What the round's ``provision`` command made; read-only here.
 
     Returns:
         How it ended. A checkout that cannot take the protected files over it, since something else lies
@@ -81,12 +90,18 @@ def run_command_confined(
         spec,
         scratch=scratch,
         writable=(Mount(checkout.resolve(), CHECKOUT),),
-        readable=protection.mounts(CHECKOUT),
+        readable=(*protection.mounts(CHECKOUT), *provision_mounts(provision)),
     )
 
 
 def import_probe(
-    package: str, spec: RunSpec, *, checkout: Path, timeout_s: float, scratch: Path
+    package: str,
+    spec: RunSpec,
+    *,
+    checkout: Path,
+    timeout_s: float,
+    scratch: Path,
+    provision: ProvisionRef | None = None,
 ) -> CommandLog:
     """Check that a package resolves inside the checkout, as the benchmark will import it.
 
@@ -98,6 +113,7 @@ def import_probe(
         checkout: The built checkout.
         timeout_s: Time limit in seconds.
         scratch: As for :func:`run_command_confined`.
+        provision: As for :func:`run_command_confined`.
 
     Returns:
         The log; exit code 0 where the package resolves inside.
@@ -113,7 +129,7 @@ def import_probe(
         spec,
         scratch=scratch,
         writable=(),
-        readable=(Mount(checkout.resolve(), CHECKOUT),),
+        readable=(Mount(checkout.resolve(), CHECKOUT), *provision_mounts(provision)),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from roundkit.core.globs import GlobSet
-from roundkit.measure.boundary import CHECKOUT, TrialFiles
+from roundkit.measure.boundary import CHECKOUT, TrialFiles, provision_mounts
 from roundkit.measure.protect import Protection, copy_matching, plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.measurement import MeasurementRequest, Side
@@ -66,6 +66,7 @@ class Stage:
                     protected=self.protection.mounts(CHECKOUT),
                     driver_checkout=self._driver_checkout,
                     validator_checkout=self._validator_checkout,
+                    provision=provision_mounts(request.provision),
                 )
             yield sides
         finally:

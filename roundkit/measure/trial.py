@@ -71,7 +71,7 @@ def run_trial(
     started = now_utc()
     load_1min = os.getloadavg()[0]
     course = _Course()
-    with _infrastructure_errors(), _private_folders(folder) as folders:
+    with _infrastructure_errors(), private_folders(folder) as folders:
         boundary = TrialBoundary(spec, planned, files, folders, binding)
         if spec.benchmark.forgeable:
             _run_single(boundary, course)
@@ -115,7 +115,8 @@ def _infrastructure_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _private_folders(folder: Path) -> Iterator[TrialFolders]:
+def private_folders(folder: Path) -> Iterator[TrialFolders]:
+    """Make the private folders of a trial, and remove them afterwards."""
     try:
         yield TrialFolders.make(folder)
     finally:
@@ -131,7 +132,7 @@ def _check_disk(course: _Course, folder: Path) -> None:
 def _run_single(boundary: TrialBoundary, course: _Course) -> None:
     spec = boundary.spec
     with ResultWatch(boundary.folders.trial, RESULT_NAME) as watch:
-        execution = _execute(boundary, boundary.single(), Deadline.after(spec.benchmark.timeout_s))
+        execution = execute_grant(boundary, boundary.single(), Deadline.after(spec.benchmark.timeout_s))
         course.executions["benchmark"] = execution
         course.problem = end_problem(execution, spec.limits)
         written = watch.problem()
@@ -149,20 +150,21 @@ def _run_pair(boundary: TrialBoundary, course: _Course) -> None:
     # Each call takes its two descriptors over and closes them once its process has them, so that the
     # end of one process is the end of input for the other.
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="trial") as threads:
-        drivers = threads.submit(_execute, boundary, driver, deadline, to_driver, from_driver)
-        workers = threads.submit(_execute, boundary, worker, deadline, to_worker, from_worker)
+        drivers = threads.submit(execute_grant, boundary, driver, deadline, to_driver, from_driver)
+        workers = threads.submit(execute_grant, boundary, worker, deadline, to_worker, from_worker)
     course.executions["driver"] = drivers.result()
     course.executions["worker"] = workers.result()
     course.problem = pair_problem(drivers.result(), workers.result(), spec.limits)
 
 
-def _execute(
+def execute_grant(
     boundary: TrialBoundary,
     grant: Grant,
     deadline: Deadline,
     stdin: int | None = None,
     stdout: int | None = None,
 ) -> Execution:
+    """Run one process of a trial behind the boundary that its grant describes."""
     spec = boundary.spec
     return confined_execute(
         grant.argv,
@@ -242,7 +244,7 @@ def _reported(boundary: TrialBoundary, *, needed: bool) -> dict[str, tuple[float
 def _validate(boundary: TrialBoundary, course: _Course) -> None:
     validator = boundary.spec.validator
     assert validator is not None
-    execution = _execute(boundary, boundary.validator(), Deadline.after(validator.timeout_s))
+    execution = execute_grant(boundary, boundary.validator(), Deadline.after(validator.timeout_s))
     course.executions["validator"] = execution
     course.problem = validator_problem(execution)
     course.validated = course.problem is None

@@ -209,8 +209,17 @@ class SearchState(Record):
     last_round_ledger: str | None = None
 
 
+def _is_missing(value: object) -> bool:
+    return value is None
+
+
 class CampaignPlan(Record):
-    """A long effort to improve one program: search plan, gates and state."""
+    """A long effort to improve one program: search plan, gates and state.
+
+    Attributes:
+        provision: Fetches what builds need, with the host's network, once a round on the incumbent.
+            Canonical bytes leave it out where there is none: plans frozen before the key keep their digest.
+    """
 
     format: Literal["roundkit-campaign/1"]
     campaign_id: Identifier
@@ -218,6 +227,7 @@ class CampaignPlan(Record):
     metric: Metric
     benchmark: Benchmark
     validator: Command | None = None
+    provision: Command | None = Field(default=None, exclude_if=_is_missing)
     build: Command | None = None
     smoke: Command | None = None
     target_package: str | None = None

@@ -39,3 +39,20 @@ class SecretReveal(Record):
 
     format: Literal["roundkit-secret/1"]
     secret_hex: Digest
+
+
+class EvidencePointer(Record):
+    """What a pruned round directory says about the rest of its round.
+
+    Attributes:
+        evidence: Absolute path of the evidence folder, as it was when the directory was pruned.
+        index_sha256: Digest of the evidence, for ``roundkit audit --expect``.
+    """
+
+    format: Literal["roundkit-evidence-pointer/1"]
+    campaign_id: Identifier
+    round_id: Identifier
+    round_digest: Digest
+    evidence: str
+    index_sha256: Digest
+    pruned_utc: UtcTime

@@ -81,6 +81,18 @@ class SideRef(Record):
     built_sha256: Digest
 
 
+class ProvisionRef(Record):
+    """What the plan's ``provision`` command made, once for the whole round.
+
+    Attributes:
+        path: Absolute folder; mounted read-only in every build, smoke and trial.
+        sha256: Digest over its files.
+    """
+
+    path: str
+    sha256: Digest
+
+
 class MeasurementRequest(Record):
     """One experiment to run. Pickles and serialises; a cluster engine takes the same request.
 
@@ -90,6 +102,7 @@ class MeasurementRequest(Record):
         baseline: The side that is to be beaten.
         candidate: The side that wants to beat it.
         incumbent_built: Checkout that protected files are mounted from.
+        provision: What the round's ``provision`` command made; null where the plan has none.
         device_sets: Any one of these may be used.
         schedule: Every trial in order.
         work_folder: Absolute folder for copies, scratch and results of this experiment.
@@ -106,6 +119,7 @@ class MeasurementRequest(Record):
     baseline: SideRef
     candidate: SideRef
     incumbent_built: str
+    provision: ProvisionRef | None = None
     device_sets: Annotated[tuple[DeviceSet, ...], Field(min_length=1)]
     schedule: tuple[PlannedTrial, ...]
     work_folder: str

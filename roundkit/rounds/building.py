@@ -11,9 +11,10 @@ from roundkit.core.files import tree_digest
 from roundkit.core.globs import GlobSet
 from roundkit.measure.checkout import materialize
 from roundkit.measure.probe import import_probe, run_command_confined, succeeded
+from roundkit.measure.provision import check_provision
 from roundkit.measure.trees import remove_tree
 from roundkit.models.ledger import CommandLog, RejectCause
-from roundkit.models.measurement import RunSpec, SideRef
+from roundkit.models.measurement import ProvisionRef, RunSpec, SideRef
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder
 
@@ -51,7 +52,14 @@ def pristine_checkout(folder: RoundFolder, plan: RoundPlan) -> Path:
 
 
 def build_side(
-    folder: RoundFolder, plan: RoundPlan, spec: RunSpec, *, commit: str, tree: str, name: str
+    folder: RoundFolder,
+    plan: RoundPlan,
+    spec: RunSpec,
+    *,
+    commit: str,
+    tree: str,
+    name: str,
+    provision: ProvisionRef | None = None,
 ) -> Built:
     """Materialize a commit and run the plan's build, import probe and smoke on it.
 
@@ -62,13 +70,34 @@ def build_side(
         commit: What to build.
         tree: The commit's tree.
         name: Name of the checkout's folder; an older one of that name is replaced.
+        provision: What the round provisioned.
+
+    Raises:
+        MeasurementBroke: ``provision-changed``, or the boundary could not be set up.
     """
     pristine = pristine_checkout(folder, plan)
     checkout = folder.checkouts / name
     remove_tree(checkout)
     materialize(folder.repository, commit, checkout, omit=GlobSet(plan.campaign.hidden_paths))
+    return build_checkout(
+        plan, spec, commit=commit, tree=tree, checkout=checkout, pristine=pristine, provision=provision
+    )
+
+
+def build_checkout(
+    plan: RoundPlan,
+    spec: RunSpec,
+    *,
+    commit: str,
+    tree: str,
+    checkout: Path,
+    pristine: Path,
+    provision: ProvisionRef | None,
+) -> Built:
+    """Run the plan's build, import probe and smoke on a fresh checkout of a commit."""
+    check_provision(provision)
     logs: list[CommandLog] = []
-    for run in _steps(plan, spec, checkout=checkout, pristine=pristine):
+    for run in _steps(plan, spec, checkout=checkout, pristine=pristine, provision=provision):
         log = run()
         logs.append(log)
         if not succeeded(log):
@@ -82,13 +111,18 @@ def build_side(
 
 
 def _steps(
-    plan: RoundPlan, spec: RunSpec, *, checkout: Path, pristine: Path
+    plan: RoundPlan, spec: RunSpec, *, checkout: Path, pristine: Path, provision: ProvisionRef | None
 ) -> Iterator[Callable[[], CommandLog]]:
     """Yield the plan's steps in order: build, import probe, smoke."""
     campaign = plan.campaign
     scratch = checkout.with_name(f"{checkout.name}.scratch")
     command = partial(
-        run_command_confined, spec=spec, checkout=checkout, incumbent_built=pristine, scratch=scratch
+        run_command_confined,
+        spec=spec,
+        checkout=checkout,
+        incumbent_built=pristine,
+        scratch=scratch,
+        provision=provision,
     )
     if campaign.build is not None:
         yield partial(command, "build", campaign.build)
@@ -100,6 +134,7 @@ def _steps(
             checkout=checkout,
             timeout_s=campaign.benchmark.timeout_s,
             scratch=scratch,
+            provision=provision,
         )
     if campaign.smoke is not None:
         yield partial(command, "smoke", campaign.smoke)

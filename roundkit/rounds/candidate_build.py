@@ -22,7 +22,13 @@ def build_ticket(bench: Bench, ticket: TicketRecord) -> tuple[Laid | None, Built
         _refuse_full(bench)
         return None, Built(None, (), "malformed", str(error))
     built = build_side(
-        bench.folder, bench.plan, bench.spec, commit=laid.commit, tree=laid.tree, name=ticket.ticket
+        bench.folder,
+        bench.plan,
+        bench.spec,
+        commit=laid.commit,
+        tree=laid.tree,
+        name=ticket.ticket,
+        provision=bench.provision,
     )
     if built.cause is not None:
         _refuse_full(bench)

@@ -18,6 +18,7 @@ from roundkit.rounds.export import evidence_folder, export_evidence
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.measuring import Closer
+from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.recovery import expire_queue, recover
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve import Report, open_bench
@@ -63,7 +64,8 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
         _begin(bench, store, report)
         device_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         try:
-            ledger = _decide(Closer(bench, store, device_pool, report, stop))
+            ready = _with_provision(bench, store, report)
+            ledger = _decide(Closer(ready, store, device_pool, report, stop))
         finally:
             device_pool.close()
         digest = export_evidence(bench, store, ledger)
@@ -85,6 +87,13 @@ def _begin(bench: Bench, store: RoundStore, report: Report) -> None:
             report(line)
         with store.transaction():
             store.steps.put("begun", b"")  # from here on, serve measures nothing more
+
+
+def _with_provision(bench: Bench, store: RoundStore, report: Report) -> Bench:
+    """Ask for what was provisioned only where something may still be built."""
+    if store.steps.get("ledger") is not None or not store.tickets.count(state="measured"):
+        return bench
+    return provisioned(bench, store, report)
 
 
 def _refuse_waiting(bench: Bench, store: RoundStore) -> None:

@@ -25,7 +25,13 @@ def build_incumbent(bench: Bench) -> tuple[SideRef, SideRef]:
 def _build(bench: Bench, name: str) -> SideRef:
     plan = bench.plan
     built = build_side(
-        bench.folder, plan, bench.spec, commit=plan.incumbent, tree=plan.incumbent_tree, name=name
+        bench.folder,
+        plan,
+        bench.spec,
+        commit=plan.incumbent,
+        tree=plan.incumbent_tree,
+        name=name,
+        provision=bench.provision,
     )
     if built.side is not None:
         return built.side

@@ -26,6 +26,16 @@ class RoundFolder:
         return self.root / "launch.json"
 
     @property
+    def ledger_file(self) -> Path:
+        """The ledger of a pruned round."""
+        return self.root / "round-ledger.json"
+
+    @property
+    def pointer_file(self) -> Path:
+        """Where the evidence of a pruned round lies; everything else but plan and ledger goes, or is gone."""
+        return self.root / "evidence-pointer.json"
+
+    @property
     def lanes(self) -> Path:
         """Folder of lane clones."""
         return self.root / "lanes"
@@ -71,6 +81,11 @@ class RoundFolder:
         return self.root / "checkouts"
 
     @property
+    def provision(self) -> Path:
+        """What the plan's ``provision`` command made."""
+        return self.checkouts / "provision"
+
+    @property
     def trials(self) -> Path:
         """Working folders of experiments."""
         return self.root / "trials"
@@ -92,8 +107,15 @@ def read_plan(folder: RoundFolder) -> RoundPlan:
     """Read the frozen plan and check that it still is the one that was frozen.
 
     Raises:
-        Refused: ``not-a-round``, ``malformed`` or ``plan-changed``.
+        Refused: ``not-a-round``, ``pruned``, ``malformed`` or ``plan-changed``.
     """
+    if folder.pointer_file.exists():
+        raise refuse(
+            "pruned",
+            f"the round at {folder.root} was closed and pruned",
+            place=str(folder.pointer_file),
+            remedy="it says where the evidence lies: `roundkit report` and `roundkit audit` work on that",
+        )
     try:
         data = folder.plan_file.read_bytes()
         frozen = (folder.store / "plan-digest").read_text().strip()

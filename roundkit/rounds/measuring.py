@@ -72,6 +72,7 @@ class Closer:
                 commit=laid.commit,
                 tree=laid.tree,
                 name=name,
+                provision=self.bench.provision,
             )
             self._check_stop()
             if built.side is None and is_full(self.bench.folder.root):

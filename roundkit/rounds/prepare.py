@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -49,6 +50,7 @@ def freeze(
     *,
     secret: bytes | None = None,
     now: datetime | None = None,
+    announce: Callable[[RoundPlan], None] | None = None,
 ) -> RoundPlan:
     """Freeze a round into a new round directory.
 
@@ -58,6 +60,7 @@ def freeze(
         out: The round directory to make; it may exist only when it is empty.
         secret: The coordinator's secret, 32 bytes; random unless given.
         now: The time of freezing; the clock's unless given.
+        announce: Called with the plan once nothing stands against it, before anything is written.
 
     Returns:
         The frozen plan; its digest is what is posted before launch.
@@ -73,6 +76,8 @@ def freeze(
     inputs = _gather(campaign_file.resolve(), round_file.resolve(), target, now or now_utc())
     plan = _plan(inputs, secret)
     _check_canonical(plan)
+    if announce is not None:
+        announce(plan)
     write_round_folder(plan, secret, target, inputs.survey.repository)
     return plan
 

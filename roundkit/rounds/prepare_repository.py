@@ -17,6 +17,7 @@ from roundkit.rules.scope import campaign_commands, missing_script
 
 _SUBMODULE_MODE = "160000"
 _SHOWN_PATHS = 5
+_BEFORE_BUILD = ("provision", "build")
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,9 @@ def _tree_problems(survey: Survey, at: Place) -> Iterator[Refusal]:
 def _command_problems(survey: Survey, campaign: CampaignPlan, at: Place) -> Iterator[Refusal]:
     paths = frozenset(survey.paths)
     for keys, argv in campaign_commands(campaign):
-        missing = missing_script(argv, paths, built=campaign.build is not None and keys[0] != "build")
+        missing = missing_script(
+            argv, paths, built=campaign.build is not None and keys[0] not in _BEFORE_BUILD
+        )
         if missing is not None:
             yield Refusal(
                 "instrument-missing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roundkit.models.measurement import MeasurementRequest, Purpose, RunSpec, SideRef
+from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, RunSpec, SideRef
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
@@ -15,12 +15,13 @@ from roundkit.store import RoundStore
 
 @dataclass(frozen=True)
 class Bench:
-    """What every experiment of a round shares."""
+    """What every experiment of a round shares; ``provision`` is null until there is one, or for ever."""
 
     folder: RoundFolder
     plan: RoundPlan
     spec: RunSpec
     secret: bytes
+    provision: ProvisionRef | None = None
 
 
 def open_experiment(
@@ -57,6 +58,7 @@ def open_experiment(
         baseline=baseline,
         candidate=candidate,
         incumbent_built=str(pristine_checkout(bench.folder, bench.plan)),
+        provision=bench.provision,
         device_sets=bench.plan.device_sets,
         schedule=plan_schedule(
             bench.secret, bench.spec.round_digest, experiment_id, bench.plan.gates.ab_ba_pairs

@@ -11,6 +11,7 @@ from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import describe_holder, hold_lock, is_held
+from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve_state import Report, ServeOutcome, Until
 from roundkit.rounds.server import Server
@@ -60,7 +61,8 @@ def serve(
         _refuse_closed(bench, store)
         store_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         try:
-            return Server(bench, store, store_pool, builders, report, stop).run(until)
+            ready = provisioned(bench, store, report)
+            return Server(ready, store, store_pool, builders, report, stop).run(until)
         finally:
             store_pool.close()
 

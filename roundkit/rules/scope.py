@@ -197,7 +197,7 @@ def campaign_commands(campaign: CampaignPlan) -> list[tuple[tuple[str, ...], tup
         (("benchmark", "driver"), benchmark.driver),
         (("benchmark", "worker"), benchmark.worker),
     ]
-    for name in ("validator", "build", "smoke"):
+    for name in ("validator", "provision", "build", "smoke"):
         command: Command | None = getattr(campaign, name)
         rows.append(((name, "argv"), command.argv if command else None))
     return [(keys, argv) for keys, argv in rows if argv is not None]

@@ -17,7 +17,8 @@ from roundkit.rounds.layout import RoundFolder
 COMMANDS = sorted(command.name or "" for command in typer.main.get_command(app).commands.values())  # type: ignore[attr-defined]
 EXPECTED = {
     "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
-    "report", "audit", "notebook", "replay", "demo", "doctor",
+    "report", "audit", "notebook", "replay", "demo", "doctor", "trial",
+    "prune",
 }  # fmt: skip
 
 
@@ -60,7 +61,9 @@ def test_usage_errors_exit_with_2(tmp_path: Path) -> None:
     assert "exclude each other" in roundkit("serve", tmp_path, "--until-idle", "--until-deadline", expect=2)
 
 
-@pytest.mark.parametrize("command", ["launch", "serve", "status", "close", "pause", "resume", "drain"])
+@pytest.mark.parametrize(
+    "command", ["launch", "serve", "status", "close", "pause", "resume", "drain", "trial", "prune"]
+)
 def test_a_folder_that_is_no_round_is_refused_with_a_remedy(command: str, tmp_path: Path) -> None:
     printed = roundkit(command, tmp_path, expect=3)
     assert "[not-a-round]" in printed or "[no-serve]" in printed
@@ -96,6 +99,7 @@ def test_a_round_from_freeze_to_report_in_commands(three_lanes: CampaignRepo, op
     closed = roundkit("close", out)
     evidence = Path(closed.split("evidence exported to ")[1].split(",")[0])
     index = closed.split("index ")[-1].split()[0]
+    assert "roundkit prune" in closed.splitlines()[-1]
     roundkit("audit", evidence, "--repository", three_lanes.root, "--expect", index)
     roundkit("audit", evidence, "--expect", "0" * 64, expect=1)
     checks = json.loads(roundkit("audit", evidence, "--json"))
