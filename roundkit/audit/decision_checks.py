@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.audit.role_checks import standalone_subject
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
 from roundkit.rules.drift import aa_check
@@ -80,8 +81,6 @@ def _step_files(
     record = material.experiments.get(step.experiment or "")
     if record is not None and record.candidate.tree != step.tree:
         yield differs(where, "tree", step.tree, record.candidate.tree)
-    if record is not None and step.step > 1 and (record.purpose, record.lane) != ("compose", step.lane):
-        yield Disagreement(where, f"{record.experiment_id} was measured for another purpose or lane")
 
 
 def _ratio_problems(material: Material) -> Iterator[Disagreement]:
@@ -102,13 +101,8 @@ def _ratio(material: Material, step: CompositionStep) -> InteractionRatio:
 
 def _standalone(material: Material, step: CompositionStep) -> tuple[VerdictRecord | None, bool]:
     if material.plan.composition.fresh_standalone:
-        records = [
-            record
-            for record in material.experiments.values()
-            if record.purpose == "standalone" and record.lane == step.lane
-        ]
-        last = max(records, key=lambda record: record.attempt, default=None)
-        return (decide(last, material.spec) if last else None), True
+        records = material.of_subject(standalone_subject(step.lane))
+        return (decide(records[-1], material.spec) if records else None), True
     ticket = material.ticket(step.ticket)
     return (ticket.verdict if ticket else None), False
 

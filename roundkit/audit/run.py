@@ -14,6 +14,7 @@ from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
 from roundkit.audit.material import Material, read_material
 from roundkit.audit.plan_checks import check_plan
 from roundkit.audit.repository_checks import check_repository
+from roundkit.audit.role_checks import check_roles
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
 from roundkit.core.errors import RoundkitError
@@ -24,6 +25,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("attempts", check_attempts),
     ("tickets", check_tickets),
     ("experiments", check_experiments),
+    ("roles", check_roles),
     ("verdicts", check_verdicts),
     ("decisions", check_decisions),
     ("chain", check_chain),

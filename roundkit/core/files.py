@@ -11,6 +11,10 @@ from typing import Any
 
 from roundkit.core.canonical import canonical_bytes, digest_bytes, digest_file, digest_json
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+    _NEW_FILE |= getattr(os, _flag, 0)  # reports are also written where there is no such flag
+
 
 def atomic_write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file so that a reader sees the old bytes or the new ones, and never a part.
@@ -19,7 +23,7 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         OSError: the folder does not exist or cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    descriptor = os.open(temporary, _NEW_FILE, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
@@ -34,7 +38,9 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder durable, where the operating system can be asked for it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -14,13 +14,28 @@ from roundkit.evidence import layout
 from roundkit.evidence.problem import problem
 
 _CHUNK_BYTES = 1 << 20
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+
+
+def _flags(*names: str) -> int:
+    """Return flags for reading, as far as this operating system has them."""
+    flags = os.O_RDONLY
+    for name in ("O_CLOEXEC", "O_BINARY", *names):
+        flags |= getattr(os, name, 0)
+    return flags
+
+
+_ROOT_FLAGS = _flags("O_DIRECTORY")
+_FOLDER_FLAGS = _flags("O_DIRECTORY", "O_NOFOLLOW")
+_FILE_FLAGS = _flags("O_NOFOLLOW", "O_NONBLOCK")
 
 
 @dataclass(frozen=True)
 class EvidenceFolder:
     """A folder of evidence, read by name only through descriptors that follow no link.
+
+    Where the operating system opens no name beside a descriptor (Windows), each part of a path is looked at
+    before it is opened.
 
     Attributes:
         root: The folder; the path that leads to it may hold links, nothing inside may.
@@ -101,10 +116,14 @@ class EvidenceFolder:
         opened: list[int] = []
         try:
             try:
-                opened.append(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-                for part in folders:
-                    opened.append(os.open(part, _FOLDER_FLAGS, dir_fd=opened[-1]))
-                opened.append(os.open(last, _FILE_FLAGS, dir_fd=opened[-1]))
+                if _BY_DESCRIPTOR:
+                    opened.append(os.open(self.root, _ROOT_FLAGS))
+                    for part in folders:
+                        opened.append(os.open(part, _FOLDER_FLAGS, dir_fd=opened[-1]))
+                    opened.append(os.open(last, _FILE_FLAGS, dir_fd=opened[-1]))
+                else:
+                    self._refuse_links(name)
+                    opened.append(os.open(self.root / name, _FILE_FLAGS))
             except FileNotFoundError as error:
                 raise problem("missing-file", f"{name} is missing", where=name) from error
             except OSError as error:
@@ -115,6 +134,13 @@ class EvidenceFolder:
         finally:
             for descriptor in reversed(opened):
                 os.close(descriptor)
+
+    def _refuse_links(self, name: str) -> None:
+        path = self.root
+        for part in name.split("/"):
+            path /= part
+            if path.is_symlink():
+                raise problem("not-a-file", f"{name} is a link, or lies behind one", where=name)
 
 
 def _shown(name: str) -> str:

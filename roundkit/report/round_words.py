@@ -5,6 +5,7 @@ from __future__ import annotations
 from roundkit.audit import AuditReport
 from roundkit.evidence import RoundEvidence
 from roundkit.models.base import Provenance
+from roundkit.models.campaign import Direction
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
 from roundkit.models.round_plan import RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
@@ -18,6 +19,11 @@ _INSTRUMENTS = {
     "reported": "the benchmark's own figure",
     "wall": "wall clock of the coordinator",
     "cpu": "CPU time counted by the coordinator",
+}
+
+_GAINS: dict[Direction, str] = {
+    "lower": "1 − candidate / baseline",
+    "higher": "1 − baseline / candidate: a gain of 20 % is 25 % more",
 }
 
 
@@ -36,7 +42,16 @@ def decision(evidence: RoundEvidence) -> str:
     ledger, metric = evidence.ledger, evidence.plan.campaign.metric
     if ledger.gain is None:
         return "The incumbent stays"
-    return f"New incumbent: {percent(ledger.gain)} {metric.direction} {metric.name}"
+    return f"New incumbent: {percent(change(ledger.gain, metric.direction))} {metric.direction} {metric.name}"
+
+
+def change(gain: float, direction: Direction) -> float:
+    """Return by how much the metric itself went the better way, as a fraction of what it was before.
+
+    Records hold gains as ``1 - exp(-delta)``. Where less is better, that is the change; where more is, the
+    metric grew by ``exp(delta) - 1``: a gain of 20 % is 25 % more.
+    """
+    return gain if direction == "lower" else gain / (1.0 - gain)
 
 
 def why(evidence: RoundEvidence) -> str:
@@ -57,7 +72,7 @@ def why(evidence: RoundEvidence) -> str:
 
 def rerun_sentence(evidence: RoundEvidence) -> str:
     """Return what the reruns said, beside what the tickets had promised."""
-    ledger = evidence.ledger
+    ledger, metric = evidence.ledger, evidence.plan.campaign.metric
     if not ledger.rerun:
         return "Nothing was rerun."
     parts = []
@@ -67,6 +82,8 @@ def rerun_sentence(evidence: RoundEvidence) -> str:
         ends = interval(verdict.low, verdict.high)
         range_words = f" (95 %: {ends})" if ends else ""
         gain = f"a gain of {percent(verdict.gain)}{range_words}" if verdict.gain is not None else "no gain"
+        if verdict.gain is not None and metric.direction == "higher":
+            gain += f", which is {_more(verdict.gain)}"
         parts.append(
             f"{what} with {_lanes(record.lanes)}, measured once more against I0 from fresh checkouts, "
             f"showed {gain}: {verdict.verdict}."
@@ -123,6 +140,7 @@ def protocol(evidence: RoundEvidence) -> tuple[tuple[str, str], ...]:
     gates, metric = plan.gates, plan.campaign.metric
     return (
         ("metric", f"{metric.name} in {metric.unit}, {metric.direction} is better"),
+        ("a gain is", _GAINS[metric.direction]),
         ("instrument", _INSTRUMENTS.get(spec.benchmark.instrument, spec.benchmark.instrument)),
         ("who holds the clock", _clock(evidence)),
         ("one experiment", _experiment(plan)),
@@ -141,6 +159,11 @@ def protocol(evidence: RoundEvidence) -> tuple[tuple[str, str], ...]:
 
 def _lanes(lanes: tuple[str, ...]) -> str:
     return f"{'lane' if len(lanes) == 1 else 'lanes'} {joined(list(lanes))}"
+
+
+def _more(gain: float) -> str:
+    changed = change(gain, "higher")
+    return f"{percent(abs(changed))} {'more' if changed >= 0 else 'less'} than before"
 
 
 def _clock(evidence: RoundEvidence) -> str:

@@ -249,6 +249,61 @@ def test_n09_a_deleted_experiment_is_missed(folder: Path) -> None:
     assert "verdicts" in failed(audit_round(folder))
 
 
+def reuse_for_the_rerun(ledger: Any) -> None:
+    """Let the ticket's own measurement stand as the fresh rerun, in everything that follows from it."""
+    ticket, rerun = ledger["tickets"][0], ledger["rerun"][0]
+    rerun.update(experiment=ticket["experiments"][-1], verdict=ticket["verdict"])
+    ledger["gain"] = ticket["verdict"]["gain"]
+
+
+def reuse_for_the_fallback(ledger: Any) -> None:
+    ticket = next(row for row in ledger["tickets"] if row["ticket"] == ledger["composition"][0]["ticket"])
+    rerun = ledger["rerun"][1]
+    rerun.update(experiment=ticket["experiments"][-1], verdict=ticket["verdict"])
+    ledger["gain"] = ticket["verdict"]["gain"]
+
+
+def reuse_for_an_aa_check(ledger: Any) -> None:
+    ledger["aa_checks"][1]["experiment"] = ledger["aa_checks"][0]["experiment"]
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({"lanes": (Lane("solo", (Submission(0.1),)),)}, reuse_for_the_rerun),
+        ({"rerun_gain": 0.0}, reuse_for_the_fallback),
+        ({}, reuse_for_an_aa_check),
+        ({}, set_at("composition", 0, "experiment", value="rerun.1")),
+        ({}, set_at("composition", 1, "experiment", value="rerun.1")),
+        ({}, set_at("tickets", 0, "experiments", 0, value="rerun.1")),
+    ],
+    ids=["rerun", "fallback", "aa", "step 1", "step 2", "ticket"],
+)
+def test_n09_a_reused_experiment_is_no_fresh_one(
+    tmp_path: Path, options: dict[str, Any], change: Callable[[Any], None]
+) -> None:
+    folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")
+    assert audit_round(folder).passed
+    forge(folder, "round-ledger.json", change)
+    assert "roles" in failed(audit_round(folder))
+
+
+@pytest.mark.parametrize("key", ["purpose", "subject", "lane"])
+@pytest.mark.parametrize(
+    "subject", ["ticket", "step-2", "alone", "rerun", "fallback", "aa-1"], ids=lambda name: name
+)
+def test_n09_an_experiment_for_something_else_is_named(tmp_path: Path, subject: str, key: str) -> None:
+    options: dict[str, Any] = {"fresh_standalone": True, "rerun_gain": 0.0}
+    folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")
+    prefix = "r01-L1" if subject == "ticket" else subject
+    victim = min(path for path in (folder / "experiments").iterdir() if path.name.startswith(prefix))
+    other = {"purpose": "ticket" if subject != "ticket" else "rerun", "subject": "else", "lane": "L4"}
+    forge(folder, f"experiments/{victim.name}", lambda record: record.update({key: other[key]}))
+    found = failed(audit_round(folder))
+    # A standalone measurement under another subject is not there, and its ratio has nothing to stand on.
+    assert ("ratios" if (subject, key) == ("alone", "subject") else "roles") in found
+
+
 def test_n09_the_chain_of_rounds_is_followed(tmp_path: Path) -> None:
     first = sample_round()
     export_sample(tmp_path / "rounds" / "r01", first, tmp_path / "scratch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,22 @@ def test_n12_no_passing_ticket(tmp_path: Path) -> None:
 def test_n12_one_lane(tmp_path: Path) -> None:
     evidence = opened(tmp_path, lanes=(Lane("solo", (Submission(0.1),)),))
     assert "It holds lane solo." in report.headline(evidence).markup
+
+
+@pytest.mark.parametrize("direction", ["lower", "higher"])
+def test_the_headline_says_how_much_the_metric_itself_changed(tmp_path: Path, direction: str) -> None:
+    evidence = opened(tmp_path, lanes=(Lane("solo", (Submission(0.2),)),), direction=direction)
+    assert audit_round(evidence.path).passed
+    verdict = evidence.ledger.rerun[0].verdict
+    assert verdict.baseline_median is not None
+    assert verdict.candidate_median is not None
+    assert verdict.delta is not None
+    change = abs(verdict.candidate_median / verdict.baseline_median - 1)
+    assert change == pytest.approx(0.2 if direction == "lower" else 0.25, abs=0.01)
+    exact = math.expm1(verdict.delta) if direction == "higher" else -math.expm1(-verdict.delta)
+    shown = report.headline(evidence).text
+    assert shown.startswith(f"New incumbent: {100 * exact:.1f}\u202f% {direction} latency_ms")
+    assert ("more than before" in shown) is (direction == "higher")
 
 
 def test_n12_sixty_four_lanes(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from roundkit.models.campaign import (
     Benchmark,
     CampaignBudget,
     CampaignPlan,
+    Direction,
     Drift,
     GuardMetric,
     IntakeLimits,
@@ -175,6 +176,7 @@ def sample_round(
     forgeable: bool = False,
     fresh_standalone: bool = False,
     rerun_gain: float | None = None,
+    direction: Direction = "lower",
 ) -> SampleRound:
     """Run the scripted lanes through the rules.
 
@@ -192,11 +194,12 @@ def sample_round(
         forgeable: Whether the benchmark is one process.
         fresh_standalone: Whether the plan measures composed lanes alone once more.
         rerun_gain: True gain that the final rerun finds; what the steps add up to when not given.
+        direction: Which way of the metric is better.
     """
     secret = digest_bytes(f"secret {round_id} {seed}".encode()).encode()[:32]
     plan = _plan(
         lanes, round_id, campaign_id, incumbent or _commit("incumbent", round_id), harness, secret,
-        text or {}, opened, forgeable, fresh_standalone,
+        text or {}, opened, forgeable, fresh_standalone, direction,
     )  # fmt: skip
     bench = _Bench(plan, run_spec_of(plan), secret, random.Random(seed), text or {}, rerun_gain)
     for devices in plan.device_sets:
@@ -269,6 +272,7 @@ def _plan(
     opened: datetime,
     forgeable: bool,
     fresh_standalone: bool,
+    direction: Direction,
 ) -> RoundPlan:
     gates = Gates(
         ab_ba_pairs=6,
@@ -294,7 +298,7 @@ def _plan(
         metric=Metric(
             name="latency_ms",
             unit="ms",
-            direction="lower",
+            direction=direction,
             guards=(GuardMetric(name="errors", direction="lower", limit=0.0),),
         ),
         benchmark=Benchmark(timeout_s=30.0, instrument="reported", clock_tolerance=0.05, **shape),
@@ -505,7 +509,8 @@ def _experiment(
     trials: list[Trial] = []
     now = acquired + timedelta(seconds=1)
     for planned in schedule:
-        level = BASE_MS * (1 - gain if planned.side == "candidate" else 1.0)
+        factor = 1 - gain if planned.side == "candidate" else 1.0
+        level = BASE_MS * factor if plan.campaign.metric.direction == "lower" else BASE_MS / factor
         problem = broke if broke is not None and planned.side == "candidate" else None
         values = tuple(
             round(level * math.exp(bench.noise.gauss(0, SIGMA)), 6) for _ in range(plan.gates.repetitions)
@@ -623,7 +628,7 @@ def _close(
                     str(ticket.candidate_commit), gain,
                 )  # fmt: skip
                 alone = decide(again, bench.spec)
-            ratio = interaction_ratio(decision, alone, "lower", fresh=fresh)
+            ratio = interaction_ratio(decision, alone, bench.plan.campaign.metric.direction, fresh=fresh)
         keep = decision.verdict == "pass"
         steps.append(
             CompositionStep(

@@ -1,0 +1,94 @@
+"""Roles: every experiment was made for the one thing that the ledger uses it for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from roundkit.audit.findings import Check, Disagreement, conclude, differs
+from roundkit.audit.material import Material
+from roundkit.models.measurement import ExperimentRecord, Purpose
+
+
+@dataclass(frozen=True)
+class _Role:
+    """One thing that an experiment can be for.
+
+    Attributes:
+        where: What the ledger calls it.
+        named: The experiments that the ledger names for it.
+    """
+
+    where: str
+    purpose: Purpose
+    subject: str
+    lane: str | None
+    named: tuple[str, ...]
+
+
+def check_roles(material: Material) -> list[Check]:
+    """Check that nothing measured for one purpose stands as a fresh measurement for another.
+
+    An experiment's coins follow from its subject, so that a record cannot be given another one.
+    """
+    return conclude("roles", _problems(material), "every experiment was made for what it is used for")
+
+
+def standalone_subject(lane: str) -> str:
+    """Return the subject of a lane's fresh standalone measurement."""
+    return f"alone-{lane}"
+
+
+def _problems(material: Material) -> Iterator[Disagreement]:
+    roles = list(_roles(material))
+    for role in roles:
+        for record in _records(material, role):
+            yield from _differences(role, record)
+    used = Counter(experiment_id for role in roles for experiment_id in role.named)
+    for experiment_id, times in used.items():
+        if times > 1:
+            yield Disagreement(experiment_id, f"stands for {times} measurements")
+    yield from _first_step_problems(material)
+
+
+def _roles(material: Material) -> Iterator[_Role]:
+    ledger = material.ledger
+    for ticket in ledger.tickets:
+        yield _Role(ticket.ticket, "ticket", ticket.ticket, ticket.lane, ticket.experiments)
+    for step in ledger.composition[1:]:
+        subject = f"step-{step.step}-{step.lane}"
+        yield _Role(f"composition step {step.step}", "compose", subject, step.lane, _named(step.experiment))
+        if material.plan.composition.fresh_standalone:
+            yield _Role(f"lane {step.lane} alone", "standalone", standalone_subject(step.lane), step.lane, ())
+    for rerun in ledger.rerun:
+        yield _Role(rerun.kind, rerun.kind, rerun.kind, None, _named(rerun.experiment))
+    for number, check in enumerate(ledger.aa_checks, start=1):
+        yield _Role(f"A/A check {number}", "aa", f"aa-{number}", None, (check.experiment,))
+
+
+def _named(experiment_id: str | None) -> tuple[str, ...]:
+    return (experiment_id,) if experiment_id is not None else ()
+
+
+def _records(material: Material, role: _Role) -> Iterator[ExperimentRecord]:
+    """Yield what the ledger names for a role, and whatever else was made for its subject."""
+    for record in material.experiments.values():
+        if record.experiment_id in role.named or record.subject == role.subject:
+            yield record
+
+
+def _differences(role: _Role, record: ExperimentRecord) -> Iterator[Disagreement]:
+    for what in ("purpose", "subject", "lane"):
+        stands, wanted = getattr(record, what), getattr(role, what)
+        if stands != wanted:
+            yield differs(role.where, f"{what} of {record.experiment_id}", stands, wanted)
+
+
+def _first_step_problems(material: Material) -> Iterator[Disagreement]:
+    """Step 1 alone is no measurement of its own: it is that of its ticket."""
+    for step in material.ledger.composition[:1]:
+        ticket = material.ticket(step.ticket)
+        wanted = ticket.experiments[-1] if ticket is not None and ticket.experiments else None
+        if step.experiment != wanted:
+            yield differs("composition step 1", "experiment", step.experiment, wanted)

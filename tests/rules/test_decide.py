@@ -1,0 +1,45 @@
+"""From raw trials to a verdict, for metrics of either direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.sample_evidence import Lane, SampleRound, Submission, sample_round
+
+from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.rules.verdict import decide
+
+
+def decided(sample: SampleRound, baseline: float, candidate: float) -> VerdictRecord:
+    """The verdict on one lane's experiment with other samples: these levels, and a little noise."""
+    record = next(record for record in sample.experiments if record.purpose == "ticket")
+    levels = {"baseline": baseline, "candidate": candidate}
+    trials = []
+    for trial in record.trials:
+        value = levels[trial.planned.side] * (1 + 0.002 * (trial.planned.index % 3 - 1))
+        metrics = {**trial.metrics, "latency_ms": (value, value, value)}
+        trials.append(trial.model_copy(update={"value": value, "metrics": metrics}))
+    changed: ExperimentRecord = record.model_copy(update={"trials": tuple(trials)})
+    return decide(changed, sample.run_spec)
+
+
+@pytest.mark.parametrize(
+    ("direction", "candidate", "verdict", "reason", "gain", "unit"),
+    [
+        ("lower", 75.0, "pass", "gain", 0.25, 25.0),
+        ("lower", 125.0, "fail", "regression", -0.25, -25.0),
+        ("higher", 125.0, "pass", "gain", 0.2, 25.0),
+        ("higher", 80.0, "fail", "regression", -0.25, -20.0),
+    ],
+)
+def test_the_sign_of_a_verdict_follows_the_direction(
+    direction: Any, candidate: float, verdict: str, reason: str, gain: float, unit: float
+) -> None:
+    sample = sample_round((Lane("L1", (Submission(0.1),)),), direction=direction)
+    found = decided(sample, 100.0, candidate)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.gain == pytest.approx(gain, abs=0.01)
+    assert found.gain_unit == pytest.approx(unit, abs=1.0)
+    assert found.z is not None
+    assert (found.z > 0) is (gain > 0)
