@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import roundkit
+from roundkit.core.text import visible
 
 app = typer.Typer(
     name="roundkit",
@@ -43,7 +44,7 @@ def _root(
 
 def report_line(line: str) -> None:
     """Print one line of progress at once."""
-    typer.echo(line)
+    typer.echo(visible(line))
 
 
 # Help shows the groups of commands in the order in which they are registered.

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from roundkit.cli.app import app
 from roundkit.cli.tables import console
+from roundkit.core.text import visible
 
 
 @app.command(rich_help_panel="Host")
@@ -22,7 +23,10 @@ def doctor() -> None:
     for layer in layers:
         state = "present" if layer.present else "missing"
         table.add_row(
-            *(Text(cell) for cell in (layer.name, state, layer.detail, "" if layer.present else layer.remedy))
+            *(
+                Text(visible(cell))
+                for cell in (layer.name, state, layer.detail, "" if layer.present else layer.remedy)
+            )
         )
     console().print(table)
     if any(layer.needed and not layer.present for layer in layers):

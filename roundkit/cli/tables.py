@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roundkit.core.text import visible
+
 if TYPE_CHECKING:
     # For annotations only: help and version must not wait for numpy and scipy.
     from roundkit.models.lane import TicketStatus
@@ -41,7 +43,7 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
     for lane, state in tickets:
         why = state.detail or state.reason or ""
         cells = (lane, state.ticket, state.state, state.verdict or "", percent(state.gain), why)
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     out.print(table)
     if any(
         account.records or any(account.lane.budget.to_json_value().values()) for account in status.accounts
@@ -70,7 +72,7 @@ def _attempts_table(accounts: Sequence[LaneAccount]) -> Table:
             ", ".join(capped) or "no cap",
             ", ".join(cost),
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
 
 
@@ -83,7 +85,7 @@ def advice_table(advice: Sequence[Advice]) -> None:
         table.add_column(heading)
     for row in advice:
         cells = (", ".join(row.lanes) or "all", row.topic, row.found, row.suggestion)
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     console().print(table)
 
 
@@ -95,7 +97,7 @@ def ledger_table(ledger: RoundLedger) -> None:
     for lane in ledger.lanes:
         shown = lane.selected or (lane.tickets[-1] if lane.tickets else "")
         cells = (lane.lane, lane.entry, shown, percent(lane.ticket_gain), lane.outcome, lane.sentence)
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     out = console()
     out.print(table)
     if ledger.advanced:
@@ -115,5 +117,5 @@ def demo_table(rows: Sequence[DemoRow]) -> None:
         found = " ".join(filter(None, [row.verdict, row.reason]))
         mark = "as expected" if row.as_expected else "NOT as expected" if row.required else "unusual"
         cells = (row.lane, row.expected, found, percent(row.gain), interval, row.composition, mark)
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     console().print(table)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundkit.cli.tables import console
+from roundkit.core.text import visible
 from roundkit.host.confine import Boundary, Execution, LimitRecord
 from roundkit.measure.boundary import Grant
 from roundkit.models.measurement import ConfinedRun
@@ -111,7 +112,7 @@ def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def _line(text: str) -> None:
-    console().print(Text(text), soft_wrap=True)
+    console().print(Text(visible(text)), soft_wrap=True)
 
 
 def _printable(text: str) -> str:

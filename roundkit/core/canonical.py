@@ -12,6 +12,7 @@ import rfc8785
 from roundkit.core.errors import refuse
 
 _CHUNK_BYTES = 1 << 20
+_SHOWN_CHARACTERS = 80
 
 
 def canonical_bytes(value: Any) -> bytes:
@@ -69,11 +70,11 @@ def parse_json(data: bytes, *, place: str, code: str = "malformed") -> Any:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        raise ValueError(f"duplicate keys {twice}")
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"duplicate key {key[:_SHOWN_CHARACTERS]!r}")
+        result[key] = value
     return result
 
 

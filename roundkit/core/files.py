@@ -76,8 +76,17 @@ def tree_digest(root: Path, *, skip: frozenset[str] = frozenset({".git", ".round
     return digest_json(sorted(rows))
 
 
+def _as_text(name: str) -> str:
+    """Return a file name as text that JSON can hold; no two names give the same text."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return f"\0{os.fsencode(name).hex()}"  # no file name holds a NUL
+    return name
+
+
 def _row(root: Path, path: Path) -> list[str]:
-    relative = path.relative_to(root).as_posix()
+    relative = _as_text(path.relative_to(root).as_posix())
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         return [relative, "120000", digest_bytes(os.fsencode(path.readlink()))]

@@ -14,6 +14,8 @@ from ruamel.yaml.error import YAMLError
 
 from roundkit.core.errors import Refusal, refuse
 
+_SHOWN_CHARACTERS = 500
+
 
 def _round_trip() -> YAML:
     yaml = YAML(typ="rt")
@@ -31,11 +33,12 @@ def load_yaml(data: bytes, *, place: str) -> Any:
         Refused: ``malformed-yaml``, with the line.
     """
     try:
-        return _round_trip().load(data.decode("utf-8"))
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise refuse(
-            "malformed-yaml", str(error).replace("\n", " "), place=place, remedy="mend the YAML"
-        ) from error
+        content = _round_trip().load(data.decode("utf-8"))
+        plain(content)  # content that holds itself has no plain form
+    except (YAMLError, ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+        raise refuse("malformed-yaml", said, place=place, remedy="mend the YAML") from error
+    return content
 
 
 def read_yaml(path: Path) -> tuple[bytes, Any]:

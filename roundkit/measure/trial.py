@@ -23,6 +23,7 @@ from roundkit.measure.boundary import RESULT_NAME, Grant, TrialBoundary, TrialFi
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.clocks import exceeds_clock
+from roundkit.measure.outputs import outputs_problem
 from roundkit.measure.problems import Problem, end_problem, pair_problem, validator_problem
 from roundkit.measure.result import ResultProblem, check_metrics, parse_result, reduce_repetitions
 from roundkit.measure.result_watch import ResultWatch
@@ -79,6 +80,8 @@ def run_trial(
             _run_pair(boundary, course)
         if course.problem is None:
             _read_figures(boundary, course)
+        if course.problem is None:
+            course.problem = outputs_problem(folders.trial)
         if course.problem is None and spec.validator is not None:
             _validate(boundary, course)
     _check_disk(course, folder.parent)

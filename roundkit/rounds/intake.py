@@ -29,6 +29,7 @@ from roundkit.store import RoundStore
 _MANIFEST_BYTES_PER_FILE = 4096
 _MANIFEST_BYTES_SPARE = 65536
 _SYMLINK = "120000"
+_DETAIL_CHARACTERS = 500
 _FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
 
 PROVENANCE: dict[HarnessName, Provenance] = {
@@ -104,7 +105,7 @@ def _take_entry(
             intake_utc=now,
             provenance=PROVENANCE[lane.harness],
             reject_cause=rejection.cause if rejection else None,
-            reject_detail=rejection.detail if rejection else None,
+            reject_detail=_bounded(rejection.detail) if rejection else None,
         )
         store.events.add(
             "intake", ticket=record.ticket, lane=lane.id, state=record.state, cause=record.reject_cause
@@ -114,11 +115,20 @@ def _take_entry(
 
 def _reject_entry(store: RoundStore, lane: str, entry: str, rejection: Rejection, now: datetime) -> None:
     rejected = RejectedSubmission(
-        lane=lane, entry=printable_name(entry), cause=rejection.cause, detail=rejection.detail, intake_utc=now
+        lane=lane,
+        entry=printable_name(entry),
+        cause=rejection.cause,
+        detail=_bounded(rejection.detail),
+        intake_utc=now,
     )
     with store.transaction():
         if store.tickets.add_rejected_submission(rejected):
             store.events.add("submission-rejected", lane=lane, entry=rejected.entry, cause=rejected.cause)
+
+
+def _bounded(detail: str) -> str:
+    """Keep what a lane wrote from filling the ledger."""
+    return detail if len(detail) <= _DETAIL_CHARACTERS else f"{detail[:_DETAIL_CHARACTERS]}…"
 
 
 def _read_manifest(intake: Intake, lane: FrozenLane, entry: str) -> Manifest | Rejection:

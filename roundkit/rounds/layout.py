@@ -118,7 +118,7 @@ def read_plan(folder: RoundFolder) -> RoundPlan:
         )
     try:
         data = folder.plan_file.read_bytes()
-        frozen = (folder.store / "plan-digest").read_text().strip()
+        frozen = (folder.store / "plan-digest").read_text(errors="replace").strip()
     except OSError as error:
         raise refuse(
             "not-a-round",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.pool import DevicePool, LocalPool
@@ -29,7 +30,15 @@ def open_bench(folder: RoundFolder) -> Bench:
         Refused: the plan or the secret is not what was frozen.
     """
     plan = read_plan(folder)
-    return Bench(folder, plan, run_spec_of(plan), folder.secret_file.read_bytes())
+    secret = folder.secret_file.read_bytes() if folder.secret_file.is_file() else b""
+    if digest_bytes(secret) != plan.secret_sha256:
+        raise refuse(
+            "secret-changed",
+            "the coordinator's secret is not the one that was frozen",
+            place=str(folder.secret_file),
+            remedy="restore store/secret, or prepare a new round",
+        )
+    return Bench(folder, plan, run_spec_of(plan), secret)
 
 
 def serve(

@@ -176,3 +176,17 @@ def test_coordinators_clock_needs_no_result_at_all(single_world: World) -> None:
     assert trial.value is not None
     broken = single_world.trial({"prog/core.py": f"import os\n{WRITE}\n{WRITE}\nos._exit(0)\n"})
     assert broken.problem == "candidate-result"
+
+
+@pytest.mark.parametrize(
+    "make", ["os.symlink('/round/checkout/bench/hidden/answers.json', place)", "os.mkfifo(place)"]
+)
+def test_c07_an_answer_that_is_no_plain_file_never_reaches_the_validator(world: World, make: str) -> None:
+    """A link that a candidate leaves as its answer would lead the validator to the hold-outs."""
+    world.spec = make_spec(SINGLE, validator=VALIDATOR)
+    leave = f"import os\nplace = os.environ['ROUNDKIT_OUTPUT_DIR'] + '/more.json'\n{make}\n"
+    source = (world.incumbent / "prog" / "core.py").read_text()
+    trial = world.trial({"prog/core.py": leave + source})
+    assert trial.problem == "candidate-result"
+    assert "no plain file" in (trial.detail or "")
+    assert "validator" not in trial.executions
