@@ -36,7 +36,7 @@ class RoundkitError(Exception):
 
 
 class Refused(RoundkitError):
-    """The request was refused before anything was written; carries every problem found at once."""
+    """The request was refused, with every problem found at once; what had been recorded stays as it was."""
 
     exit_code = 3
 

@@ -99,7 +99,15 @@ class Runtime(Record):
 
 
 class Noise(Record):
-    """What ``roundkit noise`` measured: sigma is the relative standard deviation of one trial."""
+    """What the owner measured by running the benchmark a few times on one version; null where nobody did.
+
+    Attributes:
+        sigma: Relative standard deviation of one trial.
+        instrument: The instrument that it holds for.
+        machine: The machine that it was measured on.
+        date: When.
+        trial_s: Seconds that one trial takes, from which a round's cost is forecast.
+    """
 
     sigma: Fraction
     instrument: Instrument

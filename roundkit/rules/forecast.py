@@ -91,7 +91,7 @@ def forecast(plan: RoundPlan) -> Forecast:
         device_minutes=None if trial_s is None else trials * trial_s / _SECONDS_PER_MINUTE,
         unknown=None
         if trial_s is not None
-        else "test_plan.noise.trial_s is not known; `roundkit noise` measures it",
+        else "unknown; time one run of the benchmark and write its seconds to test_plan.noise.trial_s",
         agents=tuple(AgentCap(name, _total(plan, name)) for name in LaneBudget.model_fields),
     )
 

@@ -101,9 +101,9 @@ def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:
             if device_set.platform == "cpu" and not _is_core(device, facts.cores):
                 yield Refusal(
                     "device-missing",
-                    f"this process has no core {device!r}; it has {_core_list(facts.cores)}",
+                    f"this process may not run on a core {device!r}",
                     place,
-                    "name cores of this machine, as `roundkit doctor` lists them",
+                    f"this machine offers cores {_core_list(facts.cores)}: name one of them",
                 )
     for index, lane in enumerate(facts.draft.lanes):
         for position, device in enumerate(lane.exploration_devices):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,18 @@ def leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_verb_exists() -> None:
     assert set(COMMANDS) == EXPECTED
+
+
+def test_nothing_sends_people_to_a_command_that_does_not_exist() -> None:
+    root = Path(__file__).resolve().parents[2]
+    places = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "templates").rglob("*.*")]
+    places += [*(root / "roundkit").rglob("*.py"), *(root / "notebooks").glob("*.ipynb")]
+    named = {
+        (word, place.relative_to(root).as_posix())
+        for place in places
+        for word in re.findall(r"`roundkit ([a-z-]+)", place.read_text())
+    }
+    assert {row for row in named if row[0] not in EXPECTED} == set()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -158,4 +158,4 @@ def test_forecast_without_a_measured_trial_says_why(three_lanes: CampaignRepo, o
     three_lanes.edit_campaign(lambda plan: plan["test_plan"].update(noise=None))
     found = forecast(three_lanes.freeze(open_folder / "round"))
     assert found.device_minutes is None
-    assert "roundkit noise" in (found.unknown or "")
+    assert "write its seconds to test_plan.noise.trial_s" in (found.unknown or "")

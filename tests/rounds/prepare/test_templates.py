@@ -14,7 +14,7 @@ from support.synthetic import CampaignRepo
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import dump_yaml, load_yaml, plain
 from roundkit.models.base import Record
-from roundkit.models.campaign import CampaignPlan
+from roundkit.models.campaign import CampaignPlan, Noise
 from roundkit.models.round_plan import RoundDraft
 
 KINDS: list[tuple[str, type[Record]]] = [("campaign.yaml", CampaignPlan), ("round.yaml", RoundDraft)]
@@ -35,6 +35,13 @@ def test_template_is_valid_and_names_every_key(name: str, kind: type[Record]) ->
 def test_template_keeps_its_comments_through_a_tool(name: str, kind: type[Record]) -> None:
     data = (shipped("templates") / name).read_bytes()
     assert dump_yaml(load_yaml(data, place=name)).count(b"#") == data.count(b"#")
+
+
+def test_the_example_of_a_measured_noise_is_valid() -> None:
+    text = (shipped("templates") / "campaign.yaml").read_text()
+    example = next(line for line in text.splitlines() if line.strip().startswith("# noise: "))
+    content = plain(load_yaml(example.strip().removeprefix("# ").encode(), place="example"))
+    assert Noise.model_validate(content["noise"]).trial_s == 2.5
 
 
 def test_lane_prompt(three_lanes: CampaignRepo, open_folder: Path) -> None:
