@@ -59,4 +59,4 @@ def test_r08_tickets_are_measured_at_once_and_never_share_a_device_set(
 def test_no_lane_starves_behind_one_with_many_tickets(measured: list[ExperimentRecord]) -> None:
     order = [record.lane for record in measured]
     third = [position for position, lane in enumerate(order) if lane == "L1"][2]
-    assert {lane for lane in order[:third]} == set(LANES)
+    assert set(order[:third]) == set(LANES)

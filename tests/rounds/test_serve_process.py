@@ -111,7 +111,7 @@ def _interrupt_close(scene: Scene) -> None:
     close = start(scene.leases, "close", scene.folder.root)
     wait_for(lambda: started(scene, "step-2-L2"), "the measurement of step 2")
     close.send_signal(signal.SIGINT)
-    with pytest.raises(Refused, match="close-running|round-closing"):
+    with pytest.raises(Refused, match=r"close-running|round-closing"):
         serve_here(scene.folder, until="idle", report=print)
     said, _ = close.communicate(timeout=120)
     assert close.returncode == 1
