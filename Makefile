@@ -7,10 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 DEMO ?= build/demo
+KILLS ?= 200
+SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow lint format lock evidence clean
+.PHONY: help env demo test test-slow chaos lint format lock evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +39,9 @@ test: $(READY) ## Run the tests (minutes)
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and count what was lost
+	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)
 
 lint: $(READY) ## Check style, types and import directions
 	@$(BIN)/ruff check .

@@ -20,8 +20,8 @@ from roundkit.audit import audit_round
 from roundkit.models.ledger import RoundLedger
 from roundkit.store import open_store
 
-SERVE_POINTS = (3, 5, 6, 8)
-"""After an intake, the start of the A/A check, its end, and the start of a ticket's measurement."""
+SERVE_POINTS = (3, 5, 8)
+"""After an intake, the start of an A/A check, and the start of a measurement."""
 
 
 @pytest.fixture
