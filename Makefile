@@ -10,7 +10,7 @@ DEMO ?= build/demo
 NEUTRAL := /tmp/roundkit-evidence
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow lint format lock evidence clean
+.PHONY: help env demo test test-slow bench lint format lock evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ test: $(READY) ## Run the tests (minutes)
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+bench: $(READY) ## Measure roundkit's own speed and write docs/performance.md anew (ROWS="scope submit" for some)
+	@PYTHONPATH=tests $(BIN)/python -m bench $(ROWS)
 
 lint: $(READY) ## Check style, types and import directions
 	@$(BIN)/ruff check .

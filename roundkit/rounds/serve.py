@@ -176,17 +176,13 @@ class Server:
     def _start_builds(self) -> None:
         if self._stopping() or self.store.control.get("paused") is not None:
             return
-        busy = {ticket.key for ticket in self._state.building.values()}
-        waiting = [
-            ticket
-            for ticket in self.store.tickets.all("queued")
-            if ticket.key not in busy and ticket.key not in self._state.built
-        ]
-        while waiting and len(self._state.building) < _BUILDERS:
-            ticket = next_ticket(waiting, [lane.id for lane in self.bench.plan.lanes], self._state.last_lane)
+        lanes = [lane.id for lane in self.bench.plan.lanes]
+        while len(self._state.building) < _BUILDERS:
+            begun = [*(ticket.key for ticket in self._state.building.values()), *self._state.built]
+            waiting = self.store.tickets.oldest_queued(lanes, but_not=begun)
+            ticket = next_ticket(waiting, lanes, self._state.last_lane)
             if ticket is None:
                 return
-            waiting.remove(ticket)
             self._state.building[self._builders.submit(_build_ticket, self.bench, ticket)] = ticket
 
     def _start_measurements(self) -> None:
@@ -194,17 +190,13 @@ class Server:
             if self._aa_is_due():
                 if self._aa_in_flight():
                     return
-                self._start(None, self._second_baseline, f"aa-{len(self.store.aa_checks.all()) + 1}")
+                self._start(None, self._second_baseline, f"aa-{self.store.aa_checks.count() + 1}")
                 continue
             if self.store.control.get("paused") is not None:
                 return
-            measuring = {job.ticket.key for job in self._state.measuring.values() if job.ticket}
-            ready = [
-                ticket
-                for ticket in self.store.tickets.all("queued")
-                if ticket.key in self._state.built and ticket.key not in measuring
-            ]
+            measuring = [job.ticket.key for job in self._state.measuring.values() if job.ticket]
             lanes = [lane.id for lane in self.bench.plan.lanes]
+            ready = self.store.tickets.oldest_queued(lanes, among=self._state.built, but_not=measuring)
             ticket = next_ticket(ready, lanes, self._state.last_lane)
             if ticket is None:
                 return
@@ -278,7 +270,10 @@ class Server:
             line = record_aa(self.bench, self.store, record)
         else:
             line = record_ticket(self.bench, self.store, job.ticket, record)
-            mirror_ticket(self.bench.folder, self.store.tickets.get(job.ticket.key))
+            now = self.store.tickets.get(job.ticket.key)
+            if now.state == "measured":
+                self._state.built.pop(now.key, None)
+            mirror_ticket(self.bench.folder, now)
         self._report(line)
 
     # -- states

@@ -12,10 +12,10 @@ ENTRIES_AT_ONCE = 1000
 
 def unseen_submissions(folder: RoundFolder, plan: RoundPlan, store: RoundStore) -> list[tuple[str, str]]:
     """Return lane and outbox entry of everything that has not been taken in, lane by lane."""
-    known = {(rejected.lane, rejected.entry) for rejected in store.tickets.rejected_submissions()}
-    return [
-        (lane.id, entry)
-        for lane in plan.lanes
-        for entry in outbox_entries(folder.clone(lane.id), ENTRIES_AT_ONCE)
-        if (lane.id, printable_name(entry)) not in known and not store.tickets.has(entry)
-    ]
+    found = []
+    for lane in plan.lanes:
+        entries = {
+            printable_name(entry): entry for entry in outbox_entries(folder.clone(lane.id), ENTRIES_AT_ONCE)
+        }
+        found += [(lane.id, entries[name]) for name in store.tickets.unseen(lane.id, list(entries))]
+    return found

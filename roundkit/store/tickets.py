@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from roundkit.core.clock import format_utc
@@ -79,25 +81,47 @@ class TicketTable:
 
     def all(self, state: TicketState | None = None) -> list[TicketRecord]:
         """Return tickets in order of intake, of one state or of all."""
+        where, values = _where(state=state)
         rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM tickets WHERE ? IS NULL OR state = ? ORDER BY sequence",  # noqa: S608
-            (state, state),
+            f"SELECT {_COLUMNS} FROM tickets {where} ORDER BY sequence",  # noqa: S608
+            values,
         ).fetchall()
         return [self._record(row) for row in rows]
 
+    def oldest_queued(
+        self, lanes: Sequence[str], *, among: Collection[str] | None = None, but_not: Collection[str] = ()
+    ) -> list[TicketRecord]:
+        """Return the queued ticket of each lane that came first; a lane without one has none.
+
+        Costs the same however many tickets were measured or wait.
+
+        Args:
+            lanes: The lanes to look at.
+            among: Keys that may be chosen; null for any.
+            but_not: Keys that may not.
+        """
+        chosen = "" if among is None else "AND key IN (SELECT value FROM json_each(?2)) "
+        statement = (
+            f"SELECT {_COLUMNS} FROM tickets WHERE state = 'queued' AND lane = ?1 {chosen}"  # noqa: S608
+            "AND key NOT IN (SELECT value FROM json_each(?3)) ORDER BY sequence LIMIT 1"
+        )
+        keys = (json.dumps([] if among is None else [*among]), json.dumps([*but_not]))
+        rows = [self._connection.execute(statement, (lane, *keys)).fetchone() for lane in lanes]
+        return [self._record(row) for row in rows if row is not None]
+
     def count(self, *, lane: str | None = None, state: TicketState | None = None) -> int:
         """Count tickets of a lane, a state, or both."""
-        row = self._connection.execute(
-            "SELECT COUNT(*) FROM tickets WHERE (? IS NULL OR lane = ?) AND (? IS NULL OR state = ?)",
-            (lane, lane, state, state),
-        ).fetchone()
+        where, values = _where(lane=lane, state=state)
+        row = self._connection.execute(f"SELECT COUNT(*) FROM tickets {where}", values).fetchone()  # noqa: S608
         return int(row[0])
 
     def count_toward_cap(self, lane: str) -> int:
         """Count the distinct manifests that used up a lane's submission cap."""
         row = self._connection.execute(
-            "SELECT COUNT(*) FROM tickets "
-            "WHERE lane = ? AND (reject_cause IS NULL OR reject_cause NOT IN ('cap', 'late'))",
+            # By state, since that is what the index begins with.
+            "SELECT COUNT(*) FROM tickets WHERE lane = ?1 AND ("
+            "state IN ('queued', 'measuring', 'measured') "
+            "OR (state = 'rejected' AND reject_cause NOT IN ('cap', 'late')))",
             (lane,),
         ).fetchone()
         return int(row[0])
@@ -153,6 +177,17 @@ class TicketTable:
         )
         return done.rowcount == 1
 
+    def unseen(self, lane: str, entries: Sequence[str]) -> list[str]:
+        """Return the outbox entries of a lane that are neither tickets nor rejected, in the order given."""
+        rows = self._connection.execute(
+            "SELECT value FROM json_each(?1) AS found "
+            "WHERE NOT EXISTS (SELECT 1 FROM tickets WHERE tickets.key = found.value) "
+            "AND NOT EXISTS (SELECT 1 FROM rejected_submissions AS rejected "
+            "WHERE rejected.lane = ?2 AND rejected.entry = found.value) ORDER BY found.key",
+            (json.dumps([*entries]), lane),
+        )
+        return [entry for (entry,) in rows]
+
     def rejected_submissions(self) -> list[RejectedSubmission]:
         """Return the outbox entries that never became tickets."""
         rows = self._connection.execute(
@@ -187,6 +222,13 @@ class TicketTable:
         )
         values["experiments"] = tuple(name for (name,) in experiments)
         return TicketRecord.model_validate(values)
+
+
+def _where(**wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on what is given alone, so that the database can use its indexes."""
+    given = {column: value for column, value in wanted.items() if value is not None}
+    condition = " AND ".join(f"{column} = ?" for column in given)
+    return (f"WHERE {condition}" if given else ""), tuple(given.values())
 
 
 def _blob(value: object) -> bytes:
