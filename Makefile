@@ -12,7 +12,7 @@ SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow chaos lint format lock evidence clean
+.PHONY: help env demo test test-slow chaos bench lint format lock evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 
 chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and count what was lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)
+
+bench: $(READY) ## Measure roundkit's own speed and write docs/performance.md anew (ROWS="scope submit" for some)
+	@PYTHONPATH=tests $(BIN)/python -m bench $(ROWS)
 
 lint: $(READY) ## Check style, types and import directions
 	@$(BIN)/ruff check .

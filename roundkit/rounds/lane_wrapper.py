@@ -38,6 +38,9 @@ FINAL_STATES = ("measured", "rejected")
 TICKET_DIGITS = 8
 ERROR_CHARACTERS = 500
 OWNER_MAY_EXECUTE = 0o100
+HEAD_ROW = b"branch.oid "
+NO_MODE = b"000000"
+STATUS_FIELDS = 7  # before the path in a row of `git status --porcelain=v2`: XY sub mH mI mW hH hI
 
 SETTINGS = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.splitIndex=false", "core.untrackedCache=false",
@@ -59,7 +62,7 @@ class Broken(Exception):
 
 
 def git(words: list[str], index: str, check: bool = True) -> bytes:
-    """Run one git command on a private index and return its standard output."""
+    """Run one git command on an index, which is written only when the command is there to write it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment.update(
         GIT_INDEX_FILE=index, GIT_OPTIONAL_LOCKS="0", GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull,
@@ -99,6 +102,42 @@ def make_base_index(base: str, index: str) -> None:
 
 def changed_paths(base: str) -> dict[bytes, bool]:
     """Return every path of the working tree that differs from the base, and whether the base has it."""
+    seen = seen_by_status(base)
+    return compared_with_base(base) if seen is None else seen
+
+
+def seen_by_status(base: str) -> dict[bytes, bool] | None:
+    """Return the changes as one ``git status`` lists them, or None where it compares with anything else.
+
+    That is so once the lane has committed or staged something, or damaged its index.
+    """
+    index = os.path.join(CLONE, ".git", "index")
+    words = ["status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--untracked-files=all",
+             "--no-renames", "--ignore-submodules=none"]  # fmt: skip
+    try:
+        rows = git(words, index).split(b"\0")
+    except Broken:
+        return None
+    changed = {}
+    head = None
+    for row in rows:
+        kind, _, rest = row.partition(b" ")
+        if kind == b"?":
+            changed[rest] = False
+        elif kind == b"1":
+            fields = rest.split(b" ", STATUS_FIELDS)
+            if not fields[0].startswith(b"."):
+                return None
+            changed[fields[STATUS_FIELDS]] = fields[2] != NO_MODE
+        elif kind == b"#":
+            head = rest[len(HEAD_ROW) :] if rest.startswith(HEAD_ROW) else head
+        elif row:
+            return None
+    return changed if head == base.encode("ascii") else None
+
+
+def compared_with_base(base: str) -> dict[bytes, bool]:
+    """Return the changes against the base alone, whatever was staged or committed since."""
     os.makedirs(SCRATCH, exist_ok=True)
     index = os.path.join(SCRATCH, f"index.{os.getpid()}")
     try:

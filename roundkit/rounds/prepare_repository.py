@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import Refusal
 from roundkit.core.git import Repository, TreeEntry
-from roundkit.core.globs import GlobSet
+from roundkit.core.globs import GlobSet, PathIndex
 from roundkit.core.process import CommandFailed
 from roundkit.models.campaign import CampaignPlan
 from roundkit.rules.round_facts import Place
@@ -36,10 +37,10 @@ class Survey:
     tree: str
     entries: tuple[TreeEntry, ...]
 
-    @property
-    def paths(self) -> tuple[str, ...]:
+    @cached_property
+    def paths(self) -> PathIndex:
         """Paths of the incumbent's files."""
-        return tuple(entry.path for entry in self.entries)
+        return PathIndex(entry.path for entry in self.entries)
 
     def digests(self, globs: GlobSet, but_for: GlobSet) -> dict[str, str]:
         """Return the SHA-256 of each file that some globs match and others do not."""
@@ -150,7 +151,7 @@ def _tree_problems(survey: Survey, at: Place) -> Iterator[Refusal]:
 
 
 def _command_problems(survey: Survey, campaign: CampaignPlan, at: Place) -> Iterator[Refusal]:
-    paths = frozenset(survey.paths)
+    paths = survey.paths
     for keys, argv in campaign_commands(campaign):
         missing = missing_script(
             argv, paths, built=campaign.build is not None and keys[0] not in _BEFORE_BUILD

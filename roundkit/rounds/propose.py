@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ def _draft(
 
 
 def _lane(
-    lane: CommentedMap, lane_id: str, entry: SearchPlanEntry, campaign: CampaignPlan, paths: Sequence[str]
+    lane: CommentedMap, lane_id: str, entry: SearchPlanEntry, campaign: CampaignPlan, paths: Collection[str]
 ) -> CommentedMap:
     for key in _LEFT_TO_TEMPLATE:
         lane.pop(key, None)

@@ -129,7 +129,7 @@ def _scope_problems(facts: RoundFacts) -> Iterator[Refusal]:
         return
     for index, lane in enumerate(facts.draft.lanes):
         place = facts.round_at("lanes", index, "globs")
-        reached = protected_reach(lane.globs, facts.protected, facts.paths)
+        reached = protected_reach(lane.globs, facts.protected, facts.protected_paths)
         if reached:
             yield Refusal(
                 "protected-path",

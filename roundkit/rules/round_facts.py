@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from roundkit.core.globs import PathIndex
 from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
 from roundkit.models.round_plan import LaneDraft, RoundDraft
+from roundkit.rules.scope import protected_files
 
 Place = Callable[..., str]
 """Names a place in a file from the keys and indices that lead to it."""
@@ -32,7 +34,7 @@ class RoundFacts:
     campaign: CampaignPlan
     draft: RoundDraft
     now: datetime
-    paths: tuple[str, ...] | None
+    paths: PathIndex | None
     protected: tuple[str, ...]
     cores: frozenset[int]
     campaign_at: Place = field(repr=False)
@@ -42,6 +44,11 @@ class RoundFacts:
     def entries(self) -> dict[str, SearchPlanEntry]:
         """The search plan by entry id."""
         return {entry.id: entry for entry in self.campaign.search_plan}
+
+    @cached_property
+    def protected_paths(self) -> PathIndex:
+        """The incumbent's files that no lane may reach; none when the repository could not be read."""
+        return PathIndex(()) if self.paths is None else protected_files(self.protected, self.paths)
 
     def deadline_of(self, lane: LaneDraft) -> datetime:
         """Return when a lane ends: its own deadline, else the round's."""

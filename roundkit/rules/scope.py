@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from roundkit.core.globs import GlobSet, exact_glob, glob_regex
+from roundkit.core.globs import PathIndex, exact_glob, glob_regex
 from roundkit.core.relpath import fold_path
 from roundkit.models.campaign import CampaignPlan, Command
 
@@ -61,13 +61,43 @@ def overlaps(lanes: Sequence[tuple[str, Sequence[str]]], paths: Iterable[str]) -
         lanes: Id and globs of each lane.
         paths: Files of the incumbent. Files that a lane names outright count although they do not exist yet.
     """
-    known = [*paths, *sorted({glob for _, globs in lanes for glob in globs if is_literal(glob)})]
-    reached = [(lane, set(GlobSet(tuple(globs)).select(known))) for lane, globs in lanes]
+    index = as_index(paths)
+    named = PathIndex(glob for _, globs in lanes for glob in globs if is_literal(glob))
+    reached = [(lane, index.reached(globs) | named.reached(globs)) for lane, globs in lanes]
     return [
         Overlap(first, second, tuple(sorted(mine & theirs)))
         for (first, mine), (second, theirs) in combinations(reached, 2)
-        if mine & theirs
+        if not mine.isdisjoint(theirs)
     ]
+
+
+def protected_files(protected: Sequence[str], paths: Iterable[str]) -> PathIndex:
+    """Return the files that protected globs match, spelling variants of them included.
+
+    Args:
+        protected: Globs of what no lane may change.
+        paths: Files of the incumbent.
+    """
+    index = as_index(paths)
+    folded = tuple(fold_path(pattern) for pattern in protected)
+    variants = _folded_otherwise(index)
+    changed = {path for paths in variants.values() for path in paths}
+    plain = [path for path in index.reached(folded) if path not in changed]
+    odd = [path for variant in PathIndex(variants).reached(folded) for path in variants[variant]]
+    return PathIndex({*index.reached(protected), *plain, *odd})
+
+
+def _folded_otherwise(paths: Collection[str]) -> dict[str, list[str]]:
+    """Return the paths that folding changes, by what it makes of them."""
+    # No letter composes with a NUL, so folding all paths at once folds each of them.
+    whole = "\0".join(paths)
+    folded = fold_path(whole)
+    variants: dict[str, list[str]] = {}
+    if folded != whole:
+        for path, variant in zip(paths, folded.split("\0"), strict=True):
+            if variant != path:
+                variants.setdefault(variant, []).append(path)
+    return variants
 
 
 def protected_reach(globs: Sequence[str], protected: Sequence[str], paths: Iterable[str]) -> list[str]:
@@ -76,18 +106,22 @@ def protected_reach(globs: Sequence[str], protected: Sequence[str], paths: Itera
     Args:
         globs: The lane's globs.
         protected: Globs of what no lane may change.
-        paths: Files of the incumbent; files that the lane names outright count too.
+        paths: Files of the incumbent, or those of them that are protected; files that the lane names
+            outright count too.
     """
-    own = GlobSet(tuple(globs))
-    candidates = [*own.select(paths), *(glob for glob in globs if is_literal(glob))]
-    exact = GlobSet(tuple(protected))
-    folded = GlobSet(tuple(fold_path(pattern) for pattern in protected))
-    return sorted({path for path in candidates if exact.matches(path) or folded.matches(fold_path(path))})
+    named = [glob for glob in globs if is_literal(glob)]
+    return sorted(protected_files(protected, paths).reached(globs).union(protected_files(protected, named)))
 
 
-def empty_globs(globs: Iterable[str], paths: Collection[str]) -> list[str]:
+def empty_globs(globs: Iterable[str], paths: Iterable[str]) -> list[str]:
     """List the globs that match no file of the incumbent."""
-    return [glob for glob in globs if not GlobSet((glob,)).select(paths)]
+    index = as_index(paths)
+    return [glob for glob in globs if not index.reached((glob,))]
+
+
+def as_index(paths: Iterable[str]) -> PathIndex:
+    """Return the paths indexed; an index stays as it is."""
+    return paths if isinstance(paths, PathIndex) else PathIndex(paths)
 
 
 def submission_regex(lane: str, lanes: Mapping[str, Sequence[str]], protected: Sequence[str]) -> str:
@@ -108,7 +142,7 @@ def named_files(argv: Sequence[str], paths: Collection[str]) -> list[str]:
         argv: The command; ``sh -c`` texts and ``--option=path`` are looked into.
         paths: Files of the incumbent.
     """
-    known = paths if isinstance(paths, (set, frozenset)) else set(paths)
+    known = paths if isinstance(paths, (set, frozenset, PathIndex)) else set(paths)
     words = _words(argv)
     candidates = [posixpath.normpath(word) for word in words if word]
     for before, word in pairwise(words):
@@ -182,8 +216,7 @@ def protected_globs(
         further: Globs that the round, or its own files, add.
         paths: Files of the incumbent.
     """
-    known = frozenset(paths)
-    named = [path for _, argv in campaign_commands(campaign) for path in named_files(argv, known)]
+    named = [path for _, argv in campaign_commands(campaign) for path in named_files(argv, paths)]
     exact = [exact_glob(path) for path in named]
     owner = (*campaign.protected_paths, *campaign.hidden_paths, *further)
     return tuple(dict.fromkeys([*owner, *exact, *TRICK_FILES]))

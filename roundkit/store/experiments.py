@@ -62,10 +62,11 @@ class ExperimentTable:
 
     def records(self, subject: str | None = None) -> list[ExperimentRecord]:
         """Return the finished records, oldest first, of one subject or of all."""
+        # Two statements: with a condition that may be void, every record would be gone through.
+        one, values = ("", ()) if subject is None else ("subject = ? AND ", (subject,))
         rows = self._connection.execute(
-            "SELECT record FROM experiments "
-            "WHERE record IS NOT NULL AND (? IS NULL OR subject = ?) ORDER BY position",
-            (subject, subject),
+            f"SELECT record FROM experiments WHERE {one}record IS NOT NULL ORDER BY position",  # noqa: S608
+            values,
         )
         return [ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments") for row in rows]
 
@@ -95,6 +96,10 @@ class AaTable:
         """Return every check, oldest first."""
         rows = self._connection.execute("SELECT body FROM aa_checks ORDER BY position")
         return [AaCheck.from_bytes(bytes(row[0]), place="store: aa_checks") for row in rows]
+
+    def count(self) -> int:
+        """Return how many checks there were."""
+        return int(self._connection.execute("SELECT COUNT(*) FROM aa_checks").fetchone()[0])
 
     def last_after_tickets(self) -> int | None:
         """Return how many tickets had been measured at the last check; None before the first."""

@@ -146,6 +146,24 @@ def test_r04_same_ticket_whatever_was_staged_committed_or_stashed(clone: Path) -
     assert wrapper(clone, "submit")["ticket"] == first["ticket"]
 
 
+def test_a_file_that_was_only_announced_to_git_is_new(clone: Path) -> None:
+    write_files(clone, {"src/new.py": "new\n", "src/gone.py": None})
+    git(clone, "add", "--intent-to-add", "src/new.py")
+    assert submitted(clone, {}) == {"src/gone.py": (None, None), "src/new.py": ("100644", b"new\n")}
+    git(clone, "reset", "--quiet")
+    assert wrapper(clone, "submit")["duplicate"]
+
+
+def test_a_folder_in_place_of_a_file_and_a_file_in_place_of_a_folder(clone: Path) -> None:
+    write_files(clone, {"src/old.py": None, "src/dir/a.py": None})
+    (clone / "src" / "dir").rmdir()
+    seen = submitted(clone, {"src/old.py/inner.py": "x\n", "src/dir": "y\n"})
+    wanted = {"src/old.py": None, "src/old.py/inner.py": b"x\n", "src/dir/a.py": None, "src/dir": b"y\n"}
+    assert {path: content for path, (_, content) in seen.items()} == wanted
+    git(clone, "add", "--all")
+    assert wrapper(clone, "submit")["duplicate"]
+
+
 def test_r07_wrapper_refuses_beyond_the_cap(folder: RoundFolder, clone: Path) -> None:
     for value in (0.1, 0.2):
         assert scripted_lane(clone, {"knobs/L1.json": knob(value)})["status"] == "queued"

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundkit.core.globs import GlobSet, exact_glob
+from roundkit.core.globs import GlobSet, PathIndex, exact_glob
+from roundkit.core.relpath import fold_path
 from roundkit.rules.scope import (
+    empty_globs,
     missing_script,
     named_files,
     overlaps,
+    protected_files,
     protected_reach,
     submission_regex,
 )
@@ -24,6 +27,52 @@ PATHS = st.lists(
     min_size=1,
     max_size=3,
 ).map("/".join)
+
+
+PARTS = ["a", "b", "ab", ".a", "A", "ﬁ", "fi", "a.py", "b.py"]
+WILD = [
+    "a",
+    "b",
+    "ab",
+    "A",
+    "FI",
+    "*",
+    "**",
+    "?",
+    "a*",
+    "*b",
+    "{a,b}",
+    "[ab]",
+    ".a",
+    "*.py",
+    "a.p?",
+    "\\a",
+    "",
+]
+TREES = st.lists(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map("/".join), max_size=12, unique=True
+)
+GLOBS = st.lists(st.sampled_from(WILD), min_size=1, max_size=4).map("/".join)
+
+
+@given(paths=TREES, globs=st.lists(GLOBS, min_size=1, max_size=4))
+def test_an_index_selects_what_its_globs_match(paths: list[str], globs: list[str]) -> None:
+    chosen = GlobSet(tuple(globs))
+    wanted = sorted(path for path in paths if chosen.matches(path))
+    index = PathIndex(paths)
+    assert chosen.select(index) == wanted
+    assert chosen.select(index) == wanted  # from what it kept
+    assert empty_globs(globs, index) == [
+        glob for glob in globs if not any(map(GlobSet((glob,)).matches, paths))
+    ]
+
+
+@given(paths=TREES, globs=st.lists(GLOBS, min_size=1, max_size=4))
+def test_protected_files_are_what_a_glob_matches_in_any_spelling(paths: list[str], globs: list[str]) -> None:
+    exact, folded = GlobSet(tuple(globs)), GlobSet(tuple(map(fold_path, globs)))
+    wanted = [path for path in paths if exact.matches(path) or folded.matches(fold_path(path))]
+    assert list(protected_files(globs, paths)) == sorted(wanted)
+    assert protected_reach(["**"], globs, protected_files(globs, paths)) == sorted(wanted)
 
 
 @given(path=PATHS, other=PATHS)

@@ -1,0 +1,51 @@
+"""``python -m bench``: measure, write JSON, and write the table in the docs anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bench import confinement, coordinator, scope, startup, submit, utilization
+from bench.result import Figure, Result, measured
+from bench.table import render, rewrite
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BENCHMARKS: dict[str, Callable[[bool], Iterable[Figure]]] = {
+    "confinement": confinement.measure,
+    "coordinator": coordinator.measure,
+    "scope": scope.measure,
+    "startup": startup.measure,
+    "submit": submit.measure,
+    "utilization": utilization.measure,
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run benchmarks; exit code 0 whatever they show, since figures depend on who else is on the machine."""
+    parser = argparse.ArgumentParser(prog="bench", description="Measure roundkit's own speed.")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument("--tiny", action="store_true", help="try the runner on sizes that show nothing")
+    parser.add_argument("--out", type=Path, default=REPOSITORY / "build" / "bench")
+    parser.add_argument("--docs", type=Path, default=REPOSITORY / "docs" / "performance.md")
+    options = parser.parse_args(words)
+    unknown = set(options.rows) - BENCHMARKS.keys()
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    for name in options.rows or BENCHMARKS:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        result = run(name, tiny=options.tiny)
+        result.write(options.out)
+        print(render([result]), flush=True)
+    rewrite(options.docs, options.out)
+    return 0
+
+
+def run(name: str, *, tiny: bool) -> Result:
+    """Run one benchmark."""
+    return measured(name, "tiny" if tiny else "full", lambda: BENCHMARKS[name](tiny))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""From result files to the table in ``docs/performance.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.result import Figure, Result, read_result
+
+BEGIN = "<!-- bench:begin -->"
+END = "<!-- bench:end -->"
+
+
+def render(results: Sequence[Result]) -> str:
+    """Return the table, and one line a benchmark about the machine."""
+    rows = ["| what | figure | target | met | command |", "| --- | --- | --- | --- | --- |"]
+    rows += [_row(figure, result.command) for result in results for figure in result.figures]
+    notes = [_note(result) for result in results]
+    return "\n".join([*rows, "", "Measured on:", "", *notes])
+
+
+def rewrite(document: Path, results_folder: Path) -> None:
+    """Put the table of all results in a folder between the markers of a document.
+
+    Raises:
+        ValueError: the markers are missing.
+    """
+    text = document.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{document} has no markers {BEGIN} and {END}")
+    results = [read_result(path) for path in sorted(results_folder.glob("*.json"))]
+    document.write_text(f"{before}{BEGIN}\n{render(results)}\n{END}{after}")
+
+
+def _row(figure: Figure, command: str) -> str:
+    sign = "≤" if figure.better == "lower" else "≥"
+    target = "—" if figure.target is None else f"{sign} {_number(figure.target)} {_unit(figure.unit)}"
+    met = {True: "yes", False: "**no**", None: "—"}[figure.met]
+    shown = f"{_number(figure.value)} {_unit(figure.unit)}"
+    if "interval" in figure.detail:
+        low, high = figure.detail["interval"]
+        shown += f" ({_number(low)}–{_number(high)})"
+    return f"| {figure.what} | {shown} | {target} | {met} | `{command}` |"
+
+
+def _note(result: Result) -> str:
+    machine = result.machine
+    before, after = machine.load_before[0], machine.load_after[0]
+    tiny = "" if result.size == "full" else f", **size {result.size}: says nothing about speed**"
+    return (
+        f"- {result.benchmark}: {machine.cpu_model}, {machine.cores} cores, Linux {machine.kernel}, Python "
+        f"{machine.python}, {machine.date_utc}, load average {before:.1f} before and {after:.1f} after{tiny}"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _unit(unit: str) -> str:
+    return "×" if unit == "x" else unit
