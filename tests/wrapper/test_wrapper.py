@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -274,11 +273,14 @@ def test_r18_fifty_thousand_files(open_folder: Path) -> None:
     time.sleep(1.1)
     wrapper(clone, "submit")
     started_s = time.monotonic()
+    git(clone, "status", "--porcelain")
+    status_s = time.monotonic() - started_s
+    started_s = time.monotonic()
     answer = scripted_lane(clone, {"knobs/L1.json": knob(0.1), "tree/7/1900.txt": "x"})
     elapsed_s = time.monotonic() - started_s
     assert answer["submitted"] == 1
     assert answer["outside_scope"] == ["tree/7/1900.txt"]
-    assert elapsed_s < 5.0
+    assert elapsed_s < 20 * status_s, "a submission costs a few looks at the tree, whatever its size"
 
 
 def test_hooks_filters_monitors_and_ignore_files_of_the_agent_do_not_run(clone: Path) -> None:
@@ -334,23 +336,28 @@ def test_status_of_one_all_and_unknown_tickets(clone: Path) -> None:
 
 def test_status_wait_returns_at_the_first_change(clone: Path) -> None:
     ticket = scripted_lane(clone, {"knobs/L1.json": knob(0.1)})["ticket"]
-    timer = threading.Timer(0.5, mirror, (clone, ticket, "measuring"))
-    timer.start()
-    started_s = time.monotonic()
-    assert wrapper(clone, "status", ticket, "--wait", "30")["state"] == "measuring"
-    assert time.monotonic() - started_s < 10
-    timer.join()
+    words = [sys.executable, clone / ".roundkit" / "round", "status", ticket, "--wait", "3600"]
+    waiting = subprocess.Popen(words, stdout=subprocess.PIPE)
+    for change in range(600):  # until one comes after its first look
+        mirror(clone, ticket, "measuring", detail=str(change))
+        try:
+            waiting.wait(timeout=0.2)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    else:
+        waiting.kill()
+    answer = json.loads(waiting.communicate()[0])
+    assert answer["state"] == "measuring"
+    assert int(answer["detail"]) <= change
 
 
 def test_status_wait_ends_with_the_time_or_at_once_when_final(clone: Path) -> None:
     ticket = scripted_lane(clone, {"knobs/L1.json": knob(0.1)})["ticket"]
-    started_s = time.monotonic()
     assert wrapper(clone, "status", "--wait", "0.5")["tickets"][0]["state"] == "queued"
-    assert time.monotonic() - started_s >= 0.5
     mirror(clone, ticket, "rejected", reason="scope")
-    started_s = time.monotonic()
-    assert wrapper(clone, "status", ticket, "--wait", "30")["reason"] == "scope"
-    assert time.monotonic() - started_s < 10
+    # An hour is more than the test would wait: it comes back at once.
+    assert wrapper(clone, "status", ticket, "--wait", "3600")["reason"] == "scope"
 
 
 def test_wrong_usage_and_a_missing_lane_file(clone: Path) -> None:
