@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 
 from roundkit.core.errors import RoundkitError
+
+_INTERRUPTED = 130
+"""What Typer makes of Ctrl-C."""
 
 
 def main() -> None:
@@ -12,10 +16,34 @@ def main() -> None:
     from roundkit.cli.app import app
 
     try:
-        app(standalone_mode=True)
-    except RoundkitError as error:
-        print(f"roundkit: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        app()
+    except SystemExit as leave:
+        if leave.code != _INTERRUPTED:
+            raise
+        sys.exit(_tell(KeyboardInterrupt()))
+    except Exception as error:
+        sys.exit(_tell(error))
+
+
+def _tell(error: BaseException) -> int:
+    """Say in a sentence what went wrong and return the exit code; a fault of ours keeps its traceback."""
+    match error:
+        case RoundkitError():
+            sentence, code = str(error), error.exit_code
+        case KeyboardInterrupt():
+            sentence, code = (
+                "interrupted; what was recorded stays, and the same command goes on from there",
+                1,
+            )
+        case BrokenPipeError():
+            sys.stderr.close()
+            return 1
+        case OSError():
+            place = f" {error.filename}" if error.filename else ""
+            sentence, code = f"the system refused{place}: {error.strerror or error}", 1
+        case sqlite3.Error():
+            sentence, code = f"the round's database cannot be used now: {error}", 1
+        case _:
+            raise error
+    print(f"roundkit: {sentence}", file=sys.stderr)
+    return code

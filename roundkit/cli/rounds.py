@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from roundkit.models.round_plan import RoundPlan
 
 
+_SECRET_BYTES = 32
+
+
 class Drive(StrEnum):
     """Which lanes ``launch`` starts."""
 
@@ -67,10 +70,23 @@ def prepare(
         for line in forecast(plan).lines():
             typer.echo(line)
 
-    secret = secret_file.read_bytes() if secret_file else None
+    secret = _read_secret(secret_file) if secret_file else None
     plan = freeze(campaign, round_file, out, secret=secret, announce=announce)
     typer.echo(f"round {plan.round_id} frozen at {out}")
     typer.echo(f"digest {plan.digest()}")
+
+
+def _read_secret(path: Path) -> bytes:
+    try:
+        secret = path.read_bytes()
+    except OSError as error:
+        raise refuse(
+            "missing-file", f"cannot read {path}: {error.strerror}", place="--secret-file"
+        ) from error
+    if len(secret) != _SECRET_BYTES:
+        remedy = f"make one: head -c {_SECRET_BYTES} /dev/urandom > {path}"
+        raise refuse("secret-size", f"{path} has {len(secret)} bytes", place="--secret-file", remedy=remedy)
+    return secret
 
 
 @app.command(rich_help_panel="Rounds")

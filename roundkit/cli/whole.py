@@ -37,6 +37,12 @@ def demo(
         raise typer.Exit(1)
 
 
+def _even(pairs: int | None) -> int | None:
+    if pairs is not None and pairs % 2:
+        raise typer.BadParameter("pairs come in quads of two: give an even number")
+    return pairs
+
+
 @app.command(rich_help_panel="Start here")
 def replay(
     span: Annotated[str, typer.Argument(metavar="BASE..HEAD", help="The incumbent, and the last commit.")],
@@ -55,10 +61,14 @@ def replay(
     protect: Annotated[
         list[str] | None, typer.Option(help="Glob that no commit may change; may be repeated.")
     ] = None,
-    pairs: Annotated[int | None, typer.Option(help="Pairs of one experiment; even, at least 6.")] = None,
-    min_gain: Annotated[float | None, typer.Option(help="Smallest gain that is kept, a fraction.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds that one trial may take.")] = None,
-    hours: Annotated[float, typer.Option(help="Hours until the round's deadline.")] = 12.0,
+    pairs: Annotated[
+        int | None, typer.Option(min=6, callback=_even, help="Pairs of one experiment; even, at least 6.")
+    ] = None,
+    min_gain: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Smallest gain that is kept, a fraction.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds that one trial may take.")] = None,
+    hours: Annotated[float, typer.Option(min=0.01, help="Hours until the round's deadline.")] = 12.0,
 ) -> None:
     """Which of these commits gave the speed-up, and do they add up? A whole round from a range of commits.
 
@@ -77,12 +87,12 @@ def replay(
     base, dots, head = span.partition("..")
     if not dots or not base or not head or head.startswith("."):
         raise typer.BadParameter(f"{span!r} is not of the form BASE..HEAD", param_hint="BASE..HEAD")
-    if out.exists() and any(out.iterdir()):
-        raise refuse("out-exists", f"{out} is not empty", place="--out", remedy="choose a new folder")
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise refuse("out-exists", f"{out} is no empty folder", place="--out", remedy="choose a new one")
     options = ReplayOptions(
-        benchmark=tuple(shlex.split(benchmark)),
+        benchmark=_words(benchmark, "--benchmark"),
         metric=metric,
-        build=tuple(shlex.split(build)) if build else None,
+        build=_words(build, "--build") if build is not None else None,
         protected_paths=tuple(protect or ()),
         pairs=pairs,
         min_gain=min_gain,
@@ -102,6 +112,16 @@ def replay(
     ledger_table(closed.ledger)
     if not _publish(closed, repository, out / "report.html"):
         raise typer.Exit(1)
+
+
+def _words(command: str, option: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise typer.BadParameter(f"{command!r}: {error}", param_hint=option) from error
+    if not words:
+        raise typer.BadParameter("the command is empty", param_hint=option)
+    return words
 
 
 def _publish(closed: CloseOutcome, repository: Path, page: Path) -> bool:

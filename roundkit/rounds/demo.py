@@ -131,7 +131,7 @@ def read_lanes(source: Path) -> tuple[DemoLane, ...]:
 
 
 def _clear(out: Path) -> None:
-    if out.exists() and any(out.iterdir()):
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not (out / _MARK).exists():
             raise refuse(
                 "demo-folder",
