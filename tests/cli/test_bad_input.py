@@ -57,7 +57,8 @@ def test_ctrl_c_leaves_a_sentence(three_lanes: CampaignRepo, open_folder: Path) 
     folder, _ = three_lanes.launched(open_folder / "round")
     watching = subprocess.Popen(
         [sys.executable, "-m", "roundkit", "status", folder.root, "--watch"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     assert watching.stdout is not None
     assert watching.stdout.readline()
