@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
+import signal
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -53,7 +54,7 @@ def take_slot(stack: ExitStack) -> Slot:
 
     Raises:
         ConfinementUnavailable: All are taken (``slots``), or processes of a dead coordinator's command
-            remain (``leftover-processes``).
+            cannot be ended (``leftover-processes``).
     """
     folder = runtime_dir() / "slots"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -100,19 +101,43 @@ def _usable() -> tuple[int, ...]:
 
 
 def _wait_until_unused(uid: int) -> None:
+    """End whatever still runs under a user id whose lock nobody else holds.
+
+    A coordinator that was killed while a boundary was being built leaves bubblewrap waiting for it. That
+    process never got to run the command, but nothing else would ever end it.
+    """
     until = time.monotonic() + _LEFTOVER_WAIT_S
-    while _has_processes(uid):
+    while leftovers := _processes_of(uid):
         if time.monotonic() > until:
             raise ConfinementUnavailable(
                 "leftover-processes",
-                f"processes of an earlier command still run as uid {uid}",
-                f"end them: pkill -KILL -U {uid}",
+                f"processes of an earlier command still run as uid {uid}, and do not end",
+                f"see what holds them: ps -U {uid}",
             )
+        for pid in leftovers:
+            _kill(pid, uid)
         time.sleep(0.01)
 
 
-def _has_processes(uid: int) -> bool:
-    for entry in Path("/proc").iterdir():
+def _kill(pid: int, uid: int) -> None:
+    """Kill a process that still is one of the user's; its number may belong to somebody else by now."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if pid in _processes_of(uid, only=pid):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _processes_of(uid: int, *, only: int | None = None) -> list[int]:
+    entries = Path("/proc").iterdir() if only is None else [Path("/proc") / str(only)]
+    found = []
+    for entry in entries:
         if not entry.name.isdigit():
             continue
         try:
@@ -121,5 +146,5 @@ def _has_processes(uid: int) -> bool:
             continue
         line = next((text for text in status.splitlines() if text.startswith("Uid:")), "")
         if str(uid) in line.split() and "\nState:\tZ" not in status:
-            return True
-    return False
+            found.append(int(entry.name))
+    return found

@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
+
+from roundkit.host.confine.runtime import runtime_dir
+from roundkit.host.confine.slots import FIRST_UID, take_slot
 
 
 def alive(marker):
@@ -228,3 +232,21 @@ def test_c13_a_file_with_two_names_inside_stays_usable(root_world):
 
     assert (first.exit_code, second.stdout_tail) == (0, "two\n"), second.stderr_tail
     assert (root_world.trial / "b").stat().st_uid == 0
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a coordinator that root started has slots")
+def test_c13_what_a_dead_coordinator_left_under_a_slots_user_is_ended() -> None:
+    """A bubblewrap that waits for a coordinator that was killed would block its user id for ever."""
+    with ExitStack() as stack:
+        uid = take_slot(stack).uid
+    # A coordinator that was killed leaves its mark in the lock file.
+    (runtime_dir() / "slots" / f"{uid - FIRST_UID}.lock").write_bytes(b"?")
+    idle = subprocess.Popen(["/bin/sleep", "600"], user=uid, group=uid, extra_groups=[])
+    try:
+        with ExitStack() as stack:
+            assert take_slot(stack).uid == uid
+            assert idle.wait(timeout=60) == -signal.SIGKILL
+    finally:
+        idle.kill()
+        idle.wait()
