@@ -33,11 +33,12 @@ _DETAIL_CHARACTERS = 500
 _FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
 
 PROVENANCE: dict[HarnessName, Provenance] = {
-    "claude": "model",
-    "codex": "model",
-    "swarmflow": "model",
-    "command": "scripted",
     "replay": "replay",
+    # No driver of this version starts a model: whatever the plan names, a person fills the lane.
+    "claude": "person",
+    "codex": "person",
+    "swarmflow": "person",
+    "command": "person",
     "none": "person",
 }
 
