@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_variables_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ROUNDKIT_BENCH_B" not in os.environ
 
 
-def test_the_committed_table_names_every_benchmark() -> None:
+def test_the_committed_table_names_only_benchmarks_that_exist() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "performance.md").read_text()
-    for name in BENCHMARKS:
-        assert f"`make bench ROWS={name}`" in text
+    named = set(re.findall(r"`make bench ROWS=([a-z]+)`", text))
+    assert named
+    assert named <= set(BENCHMARKS)

@@ -10,7 +10,6 @@ import pytest
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import now_utc
 from roundkit.models.lane import Manifest
-from roundkit.models.ledger import RejectedSubmission
 from roundkit.models.measurement import VerdictRecord
 from roundkit.store import RoundStore, open_store
 
@@ -42,32 +41,11 @@ def add(store: RoundStore, lane: str, number: int, *, measured: bool = False, re
     return key
 
 
-def test_the_oldest_queued_ticket_of_each_lane(store: RoundStore) -> None:
+def test_the_queue_is_in_order_of_intake(store: RoundStore) -> None:
     add(store, "L1", 0, measured=True)
-    first = [add(store, "L2", 1), add(store, "L1", 2)]
-    second = add(store, "L2", 3)
+    first, second = add(store, "L2", 1), add(store, "L1", 2)
     add(store, "L3", 4, rejected=True)
-
-    def found(**options: object) -> list[str]:
-        return [ticket.key for ticket in store.tickets.oldest_queued(LANES, **options)]  # type: ignore[arg-type]
-
-    assert found() == [first[1], first[0]]
-    assert found(but_not=[first[0]]) == [first[1], second]
-    assert found(among=[second]) == [second]
-    assert found(among=[second], but_not=[second]) == []
-    assert found(among=[]) == []
-    assert store.tickets.oldest_queued([]) == []
-
-
-def test_unseen_entries_are_neither_tickets_nor_rejected(store: RoundStore) -> None:
-    known = add(store, "L1", 0)
-    store.tickets.add_rejected_submission(
-        RejectedSubmission(lane="L1", entry="bad\\xff", cause="malformed", detail="", intake_utc=now_utc())
-    )
-    entries = ["zz", known, "bad\\xff", "a'b"]
-    assert store.tickets.unseen("L1", entries) == ["zz", "a'b"]
-    assert store.tickets.unseen("L2", entries) == ["zz", "bad\\xff", "a'b"]
-    assert store.tickets.unseen("L1", []) == []
+    assert [(ticket.key, ticket.lane) for ticket in store.tickets.queue()] == [(first, "L2"), (second, "L1")]
 
 
 def test_counts(store: RoundStore) -> None:
@@ -83,8 +61,6 @@ def test_counts(store: RoundStore) -> None:
 
 
 ASKED: dict[str, Callable[[RoundStore], object]] = {
-    "oldest_queued": lambda store: store.tickets.oldest_queued(LANES, but_not=["0" * 64]),
-    "unseen": lambda store: store.tickets.unseen("L1", ["0" * 64, "1" * 64]),
     "records": lambda store: store.experiments.records("r-L1-0"),
     "find": lambda store: store.tickets.find("r-L1-0"),
     "attempts": lambda store: store.experiments.attempts("r-L1-0"),
