@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
 
-from roundkit.host.confine.runtime import runtime_dir
-from roundkit.host.confine.slots import FIRST_UID, take_slot
+from roundkit.host.confine.slots import FIRST_UID, SLOTS, _wait_until_unused
 
 
 def alive(marker):
@@ -238,15 +236,11 @@ def test_c13_a_file_with_two_names_inside_stays_usable(root_world):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only a coordinator that root started has slots")
 def test_c13_what_a_dead_coordinator_left_under_a_slots_user_is_ended() -> None:
     """A bubblewrap that waits for a coordinator that was killed would block its user id for ever."""
-    with ExitStack() as stack:
-        uid = take_slot(stack).uid
-    # A coordinator that was killed leaves its mark in the lock file.
-    (runtime_dir() / "slots" / f"{uid - FIRST_UID}.lock").write_bytes(b"?")
+    uid = FIRST_UID + SLOTS - 1  # the last one, which nothing else takes
     idle = subprocess.Popen(["/bin/sleep", "600"], user=uid, group=uid, extra_groups=[])
     try:
-        with ExitStack() as stack:
-            assert take_slot(stack).uid == uid
-            assert idle.wait(timeout=60) == -signal.SIGKILL
+        _wait_until_unused(uid)
+        assert idle.wait(timeout=60) == -signal.SIGKILL
     finally:
         idle.kill()
         idle.wait()
