@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from roundkit.core.errors import RoundkitError
 from roundkit.core.git import Repository
 from roundkit.core.globs import GlobSet, exact_glob
 from roundkit.core.process import run
+from roundkit.core.resources import lane_wrapper
 from roundkit.models.lane import LaunchLane
 from roundkit.models.round_plan import FrozenLane
 
@@ -166,12 +168,13 @@ def _paths(clone: Repository, patch: bytes) -> list[str]:
 
 
 def _submit(clone: Path, deadline: Deadline | None) -> dict[str, Any]:
+    """Submit with the wrapper that ships with roundkit: the clone's copy is as trusted as the clone."""
     left_s = _SUBMIT_TIMEOUT_S if deadline is None else min(_SUBMIT_TIMEOUT_S, deadline.remaining_s())
     done = run(
-        [sys.executable, "-I", clone / ".roundkit" / "round", "submit"],
-        cwd=clone, timeout_s=left_s, check=False,
+        [sys.executable, "-I", lane_wrapper(), "submit"], cwd=clone, timeout_s=left_s, check=False,
+        env={**os.environ, "ROUNDKIT_LANE_HOME": str(clone / ".roundkit")},
     )  # fmt: skip
     if done.exit_code not in {0, _REFUSED}:
-        raise RoundkitError(f"the wrapper in {clone} is broken: {done.text} {done.error_tail}")
+        raise RoundkitError(f"submitting from {clone} failed: {done.text} {done.error_tail}")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

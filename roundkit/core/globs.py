@@ -145,7 +145,24 @@ class _Glob:
         if self._says_all():
             return paths
         match = re.compile(_plain_regex(self.pattern)).match
-        return [path for path in paths if match(path)]
+        if not self._folder_decides():
+            return [path for path in paths if match(path)]
+        # Paths are sorted by folder, nearly: one match stands for all files beside it.
+        found: dict[str, bool] = {}
+        chosen = []
+        for path in paths:
+            folder = path.rpartition("/")[0]
+            fits = found.get(folder)
+            if fits is None:
+                fits = found[folder] = match(path) is not None
+            if fits:
+                chosen.append(path)
+        return chosen
+
+    def _folder_decides(self) -> bool:
+        """Say whether of two paths in one folder that end in the suffix, the glob matches both or none."""
+        last = self.pattern.rpartition("/")[2]
+        return last in {"**", f"*{self.suffix}"} and not set("[]{}\\").intersection(self.pattern)
 
     def _says_all(self) -> bool:
         """Say whether beginning and end decide, as in ``src/**`` and ``src/**/*.py``."""

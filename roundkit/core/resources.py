@@ -1,4 +1,4 @@
-"""Where the templates and notebooks that ship with roundkit lie: in the wheel, or beside the package."""
+"""Where the files that ship with roundkit lie: templates, notebooks, and programs that run elsewhere."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def shipped(kind: str) -> Path:
 def harness_folder() -> Path:
     """Return the folder of the standard-library-only benchmark harness."""
     return _PACKAGE / "harness"
+
+
+def lane_wrapper() -> Path:
+    """Return the standard-library-only program that submits a lane's changes."""
+    return _PACKAGE / "rounds" / "lane_wrapper.py"

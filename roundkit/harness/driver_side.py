@@ -142,7 +142,7 @@ def driver(
     try:
         result_path, session = _session_from(os.environ, pipe)
     except ValueError as error:
-        _leave(EXIT_NOT_STARTED_BY_COORDINATOR, f"{_one_line(error)}; only the coordinator starts a driver")
+        _leave(EXIT_NOT_STARTED_BY_COORDINATOR, f"{_one_line(error)}; start it with `roundkit trial`")
     try:
         session.await_ready()
         run(session)

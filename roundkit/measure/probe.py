@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from roundkit.core.clock import Deadline
@@ -29,21 +30,27 @@ from roundkit.models.measurement import ProvisionRef, RunSpec
 Step = Literal["build", "import-path", "smoke"]
 
 # Finds a package the way in which the harness's worker does: behind the standard library, which nobody
-# may shadow, but before anything installed. A single-process benchmark has the checkout first.
-_FIND_PACKAGE = """
-import importlib.util, os, sys
-package, checkout, first = sys.argv[1], os.getcwd(), sys.argv[2] == "first"
+# may shadow, but before anything installed. A single-process benchmark has the checkout first. A target
+# that is a path needs only to be there, and to stay inside. What was found is the first line.
+_FIND_TARGET = """
+import importlib.util, json, os, sys
+target, checkout, first = sys.argv[1], os.getcwd(), sys.argv[2] == "first"
 library = os.path.dirname(os.__file__)
 behind = [n for n, entry in enumerate(sys.path) if entry in (library, os.path.join(library, "lib-dynload"))]
 sys.path.insert(0 if first else max(behind, default=len(sys.path) - 1) + 1, checkout)
-try:
-    spec = importlib.util.find_spec(package)
-except ImportError as error:
-    spec = None
-    print(error)
-places = [] if spec is None else [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
-inside = [place for place in places if os.path.realpath(place).startswith(checkout + os.sep)]
-print(f"{package} is found at {', '.join(places) or 'no place'}")
+def find():
+    if "/" in target or target.endswith(".py"):
+        return [target] if os.path.exists(target) else []
+    try:
+        spec = importlib.util.find_spec(target)
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        spec = None
+    return [] if spec is None else [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
+places = [os.path.realpath(place) for place in find()]
+inside = [place for place in places if place.startswith(checkout + os.sep)]
+print(json.dumps(places))
+print(f"{target} is found at {', '.join(places) or 'no place'}")
 sys.exit(0 if places and len(inside) == len(places) else 1)
 """
 
@@ -95,28 +102,30 @@ def run_command_confined(
 
 
 def import_probe(
-    package: str,
+    target: str,
     spec: RunSpec,
     *,
     checkout: Path,
     timeout_s: float,
     scratch: Path,
     provision: ProvisionRef | None = None,
+    python: str = "{python}",
 ) -> CommandLog:
-    """Check that a package resolves inside the checkout, as the benchmark will import it.
+    """Check that the target package resolves inside the checkout, as the benchmark will import it.
 
     Else every comparison would silently be one of an installed copy with itself.
 
     Args:
-        package: Name of the package or module.
+        target: Name of the package or module, or a path in the checkout.
         spec: Interpreter, variables and limits.
         checkout: The built checkout.
         timeout_s: Time limit in seconds.
         scratch: As for :func:`run_command_confined`.
         provision: As for :func:`run_command_confined`.
+        python: Another interpreter than the plan's.
 
     Returns:
-        The log; exit code 0 where the package resolves inside.
+        The log; exit code 0 where the package resolves inside. :func:`found_places` reads where.
 
     Raises:
         ConfinementUnavailable, MeasurementBroke, Refused: as for :func:`run_command_confined`.
@@ -124,13 +133,22 @@ def import_probe(
     position = "first" if spec.benchmark.forgeable else "behind"
     return _run(
         "import-path",
-        ("{python}", "-s", "-P", "-c", _FIND_PACKAGE, package, position),
+        (python, "-s", "-P", "-c", _FIND_TARGET, target, position),
         timeout_s,
         spec,
         scratch=scratch,
         writable=(),
         readable=(Mount(checkout.resolve(), CHECKOUT), *provision_mounts(provision)),
     )
+
+
+def found_places(log: CommandLog) -> tuple[PurePosixPath, ...]:
+    """Return where an import probe found its target, as paths inside; none if it did not get that far."""
+    try:
+        places = json.loads(log.tail.partition("\n")[0])
+    except ValueError:
+        return ()
+    return tuple(map(PurePosixPath, places)) if isinstance(places, list) else ()
 
 
 def succeeded(log: CommandLog) -> bool:

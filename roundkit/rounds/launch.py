@@ -10,6 +10,7 @@ from roundkit.core.clock import format_utc, is_expired, now_utc
 from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
+from roundkit.core.resources import lane_wrapper
 from roundkit.models.lane import LaneFile, LaunchLane, LaunchManifest
 from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds.launch_clone import make_clone, remove_clone, visible_commit
@@ -184,6 +185,5 @@ def _furnish(home: Path, lane_file: LaneFile) -> None:
     for name in ("scratch", "outbox", "status"):
         (home / name).mkdir()
     atomic_write(home / "lane.json", lane_file.to_bytes())
-    wrapper = Path(__file__).with_name("lane_wrapper.py").read_bytes()
-    atomic_write(home / WRAPPER, wrapper)
+    atomic_write(home / WRAPPER, lane_wrapper().read_bytes())
     (home / WRAPPER).chmod(0o755)

@@ -81,23 +81,21 @@ def protected_files(protected: Sequence[str], paths: Iterable[str]) -> PathIndex
     index = as_index(paths)
     folded = tuple(fold_path(pattern) for pattern in protected)
     variants = _folded_otherwise(index)
-    changed = {path for paths in variants.values() for path in paths}
-    plain = [path for path in index.reached(folded) if path not in changed]
-    odd = [path for variant in PathIndex(variants).reached(folded) for path in variants[variant]]
+    plain = [path for path in index.reached(folded) if path not in variants]
+    reached = PathIndex(set(variants.values())).reached(folded)
+    odd = [path for path, variant in variants.items() if variant in reached]
     return PathIndex({*index.reached(protected), *plain, *odd})
 
 
-def _folded_otherwise(paths: Collection[str]) -> dict[str, list[str]]:
-    """Return the paths that folding changes, by what it makes of them."""
+def _folded_otherwise(paths: Collection[str]) -> dict[str, str]:
+    """Return the paths that folding changes, and what it makes of each."""
     # No letter composes with a NUL, so folding all paths at once folds each of them.
     whole = "\0".join(paths)
     folded = fold_path(whole)
-    variants: dict[str, list[str]] = {}
-    if folded != whole:
-        for path, variant in zip(paths, folded.split("\0"), strict=True):
-            if variant != path:
-                variants.setdefault(variant, []).append(path)
-    return variants
+    if folded == whole:
+        return {}
+    pairs = zip(paths, folded.split("\0"), strict=True)
+    return {path: variant for path, variant in pairs if variant != path}
 
 
 def protected_reach(globs: Sequence[str], protected: Sequence[str], paths: Iterable[str]) -> list[str]:

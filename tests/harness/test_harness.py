@@ -135,7 +135,7 @@ def test_started_by_hand_says_what_to_do(trial):
     outcome = trial(candidate=SUM, environment={"ROUNDKIT_SEED": "seven"})
     assert outcome.driver_exit == EXIT_NOT_STARTED_BY_COORDINATOR
     assert "seven" in outcome.driver_stderr
-    assert "only the coordinator starts a driver" in outcome.driver_stderr
+    assert "start it with `roundkit trial`" in outcome.driver_stderr
     assert "Traceback" not in outcome.driver_stderr
 
 

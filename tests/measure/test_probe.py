@@ -10,7 +10,8 @@ from measure.worlds import PROGRAM, SINGLE, World, make_spec, write_tree
 
 from roundkit.core.errors import Refused
 from roundkit.host.confine import ConfinementUnavailable
-from roundkit.measure.probe import import_probe, run_command_confined, succeeded
+from roundkit.measure.boundary import CHECKOUT
+from roundkit.measure.probe import found_places, import_probe, run_command_confined, succeeded
 from roundkit.models.campaign import Command
 from roundkit.models.ledger import CommandLog
 
@@ -127,6 +128,10 @@ def test_r18_package_must_resolve_inside_the_checkout(world: World) -> None:
         assert (absent.exit_code, absent.step) == (1, "import-path")
         assert "no place" in absent.tail
         assert probe("nothing.below", {}).exit_code == 1
+        by_path = probe("prog/core.py", {})
+        assert found_places(by_path) == (CHECKOUT / "prog" / "core.py",)
+        assert probe("prog/no_such_file.py", {}).exit_code == 1
+        assert probe("../scratch", {}).exit_code == 1
     # The harness's worker never imports a checkout's module in place of the standard library's.
     world.spec = make_spec()
     shadowed = probe("json", {"json/__init__.py": ""})

@@ -192,6 +192,15 @@ def test_import_probe_that_resolves_elsewhere_refuses(three_lanes: CampaignRepo,
     assert not RoundFolder(open_folder / "round").launch_file.exists()
 
 
+@pytest.mark.parametrize("target", ["knobkit", "knobkit/__init__.py"])
+def test_target_is_a_package_or_a_path(three_lanes: CampaignRepo, open_folder: Path, target: str) -> None:
+    three_lanes.edit_campaign(lambda plan: plan.update(target_package=target))
+    three_lanes.freeze(open_folder / "real")
+    (open_folder / "round").symlink_to(open_folder / "real")
+    manifest = launch(RoundFolder(open_folder / "round"))
+    assert [lane.probe for lane in manifest.lanes] == [target] * 3
+
+
 def test_private_environment_imports_from_the_clone(three_lanes: CampaignRepo, open_folder: Path) -> None:
     three_lanes.edit_round(lambda draft: draft.update(lane_environment="venv"))
     folder, manifest = three_lanes.launched(open_folder / "round")

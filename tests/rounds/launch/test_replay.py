@@ -75,6 +75,20 @@ def test_r04_a_replayed_driver_gets_the_same_ticket(three_lanes: CampaignRepo, o
     assert again.steps[0].duplicate
 
 
+def test_a_wrapper_that_the_clone_changed_is_not_run(three_lanes: CampaignRepo, open_folder: Path) -> None:
+    base = three_lanes.incumbent
+    commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
+    three_lanes.start_from(base)
+    folder, manifest = three_lanes.launched(open_folder / "round")
+    clone = folder.clone("L1")
+    was_run = open_folder / "was-run"
+    (clone / ".roundkit" / "round").write_text(f"open({str(was_run)!r}, 'w')\n")
+    outcome = run_replay(manifest.lanes[0], clone, three_lanes.root, (commit,))
+    assert [step.status for step in outcome.steps] == ["queued"]
+    assert not was_run.exists()
+    assert len(list(folder.outbox("L1").iterdir())) == 1
+
+
 def test_unknown_source(three_lanes: CampaignRepo, open_folder: Path) -> None:
     folder, manifest = three_lanes.launched(open_folder / "round")
     with pytest.raises(CannotReplay, match="no-such-thing"):
