@@ -189,6 +189,7 @@ def _aa_problems(material: Material) -> Iterator[Disagreement]:
             continue
         if (record.baseline.commit, record.candidate.commit) != (incumbent, incumbent):
             yield Disagreement(check.experiment, "is not the incumbent against itself")
-        computed = aa_check(record, decide(record, material.spec), checks[:position], drift)
+        verdict = decide(record, material.spec)
+        computed = aa_check(record, verdict, checks[:position], drift, resumes=check.resumes)
         if check != computed:
             yield differs(check.experiment, "A/A check", check, computed)

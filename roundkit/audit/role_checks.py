@@ -50,15 +50,27 @@ def _problems(material: Material) -> Iterator[Disagreement]:
         if times > 1:
             yield Disagreement(experiment_id, f"stands for {times} measurements")
     yield from _first_step_problems(material)
+    yield from _standalone_problems(material)
+
+
+def _standalone_problems(material: Material) -> Iterator[Disagreement]:
+    if not material.plan.composition.fresh_standalone:
+        return
+    for step in material.ledger.composition:
+        if step.experiment is not None and not material.of_subject(standalone_subject(step.lane)):
+            yield Disagreement(f"lane {step.lane}", "was composed and not measured alone once more")
 
 
 def _roles(material: Material) -> Iterator[_Role]:
     ledger = material.ledger
     for ticket in ledger.tickets:
         yield _Role(ticket.ticket, "ticket", ticket.ticket, ticket.lane, ticket.experiments)
-    for step in ledger.composition[1:]:
+    for step in ledger.composition:
         subject = f"step-{step.step}-{step.lane}"
-        yield _Role(f"composition step {step.step}", "compose", subject, step.lane, _named(step.experiment))
+        if not step.reused:
+            yield _Role(
+                f"composition step {step.step}", "compose", subject, step.lane, _named(step.experiment)
+            )
         if material.plan.composition.fresh_standalone:
             yield _Role(f"lane {step.lane} alone", "standalone", standalone_subject(step.lane), step.lane, ())
     for rerun in ledger.rerun:

@@ -123,13 +123,24 @@ class LaneRecord(Record):
 
 
 class AaCheck(Record):
-    """One measurement of the incumbent against itself."""
+    """One measurement of the incumbent against itself.
+
+    Attributes:
+        experiment: Its experiment.
+        z: Evidence for a difference, which there is none of; null when it was not measured to its end.
+        cusum: The drift statistic after it.
+        passed: Whether the queue may go on.
+        reason: Why not.
+        resumes: Whether the queue was paused and this check was to end that, so that the drift statistic
+            starts anew with it.
+    """
 
     experiment: Identifier
     z: float | None
     cusum: float | None
     passed: bool
     reason: str | None
+    resumes: bool = False
 
 
 class RoundLedger(Record):

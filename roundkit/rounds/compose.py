@@ -61,6 +61,8 @@ def rerun(closer: Closer, steps: Sequence[CompositionStep]) -> tuple[RerunRecord
 def _take_step(closer: Closer, number: int, ticket: TicketRecord, head: Laid) -> CompositionStep:
     plan = closer.bench.plan
     if number == 1:
+        if plan.composition.fresh_standalone:
+            _measure_alone(closer, ticket)
         return _first_step(ticket, head)
     try:
         laid = lay_candidate(closer.bench.folder, plan, ticket, head.commit)
@@ -77,6 +79,7 @@ def _take_step(closer: Closer, number: int, ticket: TicketRecord, head: Laid) ->
 
 
 def _measure_alone(closer: Closer, ticket: TicketRecord) -> VerdictRecord:
+    """Measure a lane alone against I0 once more: its gain without the luck that selected it."""
     plan = closer.bench.plan
     alone = lay_candidate(closer.bench.folder, plan, ticket, plan.incumbent)
     baseline = Laid(plan.incumbent, plan.incumbent_tree)

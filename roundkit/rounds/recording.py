@@ -55,7 +55,9 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
         if is_checked_again(record, earlier, bench.spec.gates.remeasure_limit):
             store.events.add("aa-broke", experiment=record.experiment_id, reason=record.reason)
             return f"{record.subject} is done anew: {record.reason}"
-        check = aa_check(record, verdict, store.aa_checks.all(), bench.plan.campaign.test_plan.drift)
+        resumes = store.control.get("resume-needs-aa") is not None
+        drift = bench.plan.campaign.test_plan.drift
+        check = aa_check(record, verdict, store.aa_checks.all(), drift, resumes=resumes)
         store.aa_checks.add(check, store.tickets.count(state="measured"))
         store.events.add("aa", experiment=check.experiment, z=check.z, cusum=check.cusum, passed=check.passed)
         if not check.passed:
@@ -63,7 +65,7 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
             mark_paused(store, reason)
             return f"{record.subject} failed, the queue is paused: {reason}"
         # Only a pause that its owner asked to end ends; one that came meanwhile stays.
-        if store.control.get("resume-needs-aa") is not None:
+        if resumes:
             store.control.clear("resume-needs-aa")
             store.control.clear("paused")
             store.events.add("resumed", experiment=check.experiment)

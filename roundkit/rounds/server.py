@@ -118,11 +118,12 @@ class Server:
 
     def _start_measurements(self) -> None:
         while not self._stopping() and self.pool.free_sets():
-            if self._aa_is_due():
-                if not self._aa_in_flight():
-                    self._start(None, self._second_baseline, f"aa-{len(self.store.aa_checks.all()) + 1}")
-                return
-            if self._paused():
+            check_due = self._aa_is_due()
+            if check_due and not self._aa_in_flight():
+                if not self._start(None, self._second_baseline, f"aa-{self.store.aa_checks.count() + 1}"):
+                    return
+                continue
+            if self._paused() or (check_due and not self.store.aa_checks.count()):
                 return
             ready = [ticket for ticket in self.store.tickets.queue() if ticket.key in self._state.built]
             chosen = next_ticket(ready, self._lanes, self._last_measured_lane())

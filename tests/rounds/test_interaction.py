@@ -17,17 +17,23 @@ from roundkit.rounds.close import close
 from roundkit.rounds.intake import keep_blob
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.serve import serve
+from roundkit.store import open_store
 
 
 @pytest.mark.usefixtures("lease_root")
 def test_r06_two_lanes_that_reinforce_have_a_ratio_over_one(open_folder: Path) -> None:
     repo = campaign_repo(open_folder, ("L1", "L2"), reinforcing=[("L1", "L2", 0.5)])
+    repo.edit_round(lambda draft: draft["composition"].update(fresh_standalone=True))
     folder, _ = repo.launched(open_folder / "round")
     for lane in ("L1", "L2"):
         scripted_lane(folder.clone(lane), {f"knobs/{lane}.json": knob(0.4)})
     serve(folder, until="idle", report=lambda _line: None)
     ledger = close(folder, report=lambda _line: None).ledger
     ratio = ledger.composition[1].ratio
+    assert [step.ratio.basis for step in ledger.composition] == ["by-construction", "fresh"]
+    with open_store(folder.database, read_only=True) as store:
+        alone = [one.subject for one in store.experiments.records() if one.purpose == "standalone"]
+    assert sorted(alone) == ["alone-L1", "alone-L2"]
     assert ledger.advanced
     assert ratio.value is not None
     assert ratio.low is not None

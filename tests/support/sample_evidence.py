@@ -589,7 +589,7 @@ def _aa(bench: _Bench, number: int, before: list[AaCheck]) -> AaCheck:
     for devices in bench.free:
         bench.free[devices] = record.ended_utc
     drift = bench.plan.campaign.test_plan.drift
-    return aa_check(record, decide(record, bench.spec), before, drift)
+    return aa_check(record, decide(record, bench.spec), before, drift, resumes=False)
 
 
 def _close(
@@ -611,6 +611,10 @@ def _close(
                 str(ticket.candidate_commit),
             )
             ratio = BY_CONSTRUCTION
+            if bench.plan.composition.fresh_standalone:
+                _measure(
+                    bench, "standalone", f"alone-{lane.id}", lane.id, bench.plan.incumbent, commit, true_gain
+                )
         else:
             commit = _commit("step", head, ticket.ticket)
             true_gain = -0.01 if lane.overlaps & set(kept) else true_gain
