@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from roundkit.core.clock import format_utc
+from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository, identity_environment
-from roundkit.core.yamlfile import dump_yaml, load_yaml
+from roundkit.core.yamlfile import dump_yaml, read_yaml
 from roundkit.models.ledger import CompositionStep, LaneRecord, RoundLedger
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.candidate import COMMITTER, COMMITTER_EMAIL
@@ -20,14 +22,24 @@ from roundkit.rules.outcome import ending_of, entry_reason
 from roundkit.store import RoundStore
 
 
-def advance_campaign(bench: Bench, store: RoundStore, ledger: RoundLedger, index_digest: str) -> str | None:
+def advance_campaign(
+    bench: Bench, store: RoundStore, ledger: RoundLedger, index_digest: str, report: Callable[[str], None]
+) -> str | None:
     """Write the commit chain and update ``campaign.yaml``; return the new incumbent, or None.
 
     Both are repeatable: the same ledger gives the same commits, and a plan that has this round's rows
     already is left alone.
+
+    Raises:
+        Refused: as for :func:`check_campaign_file`; close again once the file is mended.
     """
     head = _write_chain(bench, ledger, index_digest) if ledger.advanced else None
-    update_campaign_file(bench.plan, ledger, head)
+    moved = update_campaign_file(bench.plan, ledger, head)
+    if head is not None and not moved:
+        report(
+            f"{bench.plan.campaign_path}: search_state names another incumbent than the round started from"
+            f" and stays as it is; the round's own result is {head}"
+        )
     if store.steps.get("advanced") is None:
         with store.transaction():
             store.steps.put("advanced", (head or "").encode())
@@ -59,24 +71,76 @@ def _accepted_steps(ledger: RoundLedger) -> list[CompositionStep]:
     return [step for step in ledger.composition if step.kept and step.lane in accepted]
 
 
-def update_campaign_file(plan: RoundPlan, ledger: RoundLedger, head: str | None) -> None:
-    """Write the round's results into ``campaign.yaml``, keeping its comments and order."""
+def check_campaign_file(plan: RoundPlan) -> None:
+    """Make sure, before anything is decided, that the owner's plan can take the round's results.
+
+    Raises:
+        Refused: ``missing-file``, ``malformed-yaml``, ``campaign-file``.
+    """
+    _read_campaign_file(plan)
+
+
+def update_campaign_file(plan: RoundPlan, ledger: RoundLedger, head: str | None) -> bool:
+    """Write the round's results into ``campaign.yaml``, keeping its comments and order.
+
+    Returns:
+        Whether ``search_state`` is this round's: it moves only where it still names I0 as the incumbent.
+
+    Raises:
+        Refused: as for :func:`check_campaign_file`; nothing was written.
+    """
     path = Path(plan.campaign_path)
-    before = path.read_bytes()
-    content = load_yaml(before, place=path.name)
+    content = _read_campaign_file(plan)
+    state = content["search_state"]
     ledger_path = f"{evidence_name(plan)}/round-ledger.json"
-    if content["search_state"].get("last_round_ledger") == ledger_path or _has_rows(content, plan.round_id):
-        return
+    if state.get("last_round_ledger") == ledger_path:
+        return True
+    if _has_rows(content, plan.round_id):
+        return False
     for record in ledger.lanes:
         _update_entry(content, plan, ledger, record, head, ledger_path)
-    state = content["search_state"]
-    if state["incumbent_revision"] == plan.incumbent:
+    moves = bool(state["incumbent_revision"] == plan.incumbent)
+    if moves:
         state["last_round_ledger"] = ledger_path
         if head is not None:
             state["incumbent_revision"] = head
             state["incumbent_evidence"] = ledger_path
             state["next_candidate_parent"] = head
     atomic_write(path, dump_yaml(content), mode=path.stat().st_mode & 0o777)
+    return moves
+
+
+def _read_campaign_file(plan: RoundPlan) -> Any:
+    """Return the owner's plan as it is now; they may have edited it since the round was frozen."""
+    path = Path(plan.campaign_path)
+    _, content = read_yaml(path)
+    missing = list(_missing_places(plan, content))
+    if missing:
+        raise refuse(
+            "campaign-file",
+            f"the round's results have no place: {', '.join(missing)}",
+            place=str(path),
+            remedy="put back what the round started from, and close again",
+        )
+    return content
+
+
+def _missing_places(plan: RoundPlan, content: Any) -> Iterator[str]:
+    if not isinstance(content, dict):
+        yield "the file holds no keys"
+        return
+    state = content.get("search_state")
+    if not isinstance(state, dict) or "incumbent_revision" not in state:
+        yield "no search_state.incumbent_revision"
+    for key in ("search_plan_revisions", "negative_memory"):
+        if not isinstance(content.get(key) or [], list):
+            yield f"{key} is no list"
+    entries = content.get("search_plan")
+    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
+    known = {str(row.get("id")) for row in rows if "status" in row}
+    for lane in plan.lanes:
+        if lane.entry not in known:
+            yield f"search_plan has no entry {lane.entry} with a status"
 
 
 def _has_rows(content: Any, round_id: str) -> bool:

@@ -11,7 +11,7 @@ from roundkit.core.errors import refuse
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.ledger import RoundLedger
-from roundkit.rounds.advance import advance_campaign
+from roundkit.rounds.advance import advance_campaign, check_campaign_file
 from roundkit.rounds.compose import compose, head_after, rerun
 from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.export import evidence_folder, export_evidence
@@ -48,7 +48,8 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
         pool: Who measures; the local devices by default.
 
     Raises:
-        Refused: ``serve-running``, ``close-running``, ``tickets-waiting``, or the plan was changed.
+        Refused: ``serve-running``, ``close-running``, ``tickets-waiting``, the plan was changed, or
+            the owner's campaign file cannot take the results.
         CloseStopped: it was asked to end, or the host has to be mended first; run it again.
         DiskFull: there is no space left; run it again once there is.
     """
@@ -71,7 +72,7 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
         digest = export_evidence(bench, store, ledger)
         target = evidence_folder(bench.plan)
         report(f"evidence exported to {target}, index {digest}")
-        head = advance_campaign(bench, store, ledger, digest)
+        head = advance_campaign(bench, store, ledger, digest, report)
         report(f"new incumbent {head}" if head else f"the incumbent stays {bench.plan.incumbent}")
         return CloseOutcome(ledger, target, digest, head)
 
@@ -79,6 +80,7 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
 def _begin(bench: Bench, store: RoundStore, report: Report) -> None:
     """Put right what a killed process left, and make sure that every accepted ticket has its end."""
     _refuse_waiting(bench, store)
+    check_campaign_file(bench.plan)
     if store.steps.get("ledger") is not None:
         return
     recover(bench, store)
