@@ -97,7 +97,7 @@ def _own_reading(trial: Trial, material: Material) -> float | None:
 def _clock_problems(material: Material) -> Iterator[Disagreement]:
     spec = material.spec
     tolerance = spec.benchmark.clock_tolerance
-    role: Role = "benchmark" if spec.benchmark.forgeable else "driver"
+    role: Role = "benchmark" if spec.benchmark.single_process else "driver"
     if tolerance is None or spec.benchmark.instrument != "reported":
         return
     for record in material.experiments.values():

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from roundkit.host.confine import Limits
-from roundkit.models.base import CommitId, Digest, Fraction, Identifier, PositiveSeconds, Record, UtcTime
+from roundkit.models.base import CommitId, Digest, Fraction, Identifier, PositiveSeconds, Record, UtcTime, is_missing
+from roundkit.models.instruments import UNITS, Instrument
 
 Direction = Literal["lower", "higher"]
 EntryStatus = Literal["planned", "kept", "rejected"]
-Instrument = Literal["reported", "wall", "cpu"]
 Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 Glob = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -59,8 +59,9 @@ class Benchmark(Record):
         argv: The single-process command; null when driver and worker are given.
         driver: The protected process that holds inputs, clock and result.
         worker: The process that imports the candidate and answers over a pipe.
-        timeout_s: Wall-clock limit of one trial.
-        instrument: What is measured: the benchmark's own metric, or the coordinator's clocks.
+        timeout_s: Wall-clock limit of one trial; of the slowed one where the instrument slows it.
+        instrument: What is measured: the benchmark's own metric, the coordinator's clocks, instructions
+            executed, or peak memory.
         clock_tolerance: Reported time may exceed the coordinator's wall clock by at most this fraction;
             null when the metric is not a time in milliseconds.
     """
@@ -80,7 +81,7 @@ class Benchmark(Record):
         return self
 
     @property
-    def forgeable(self) -> bool:
+    def single_process(self) -> bool:
         """Whether the candidate runs in the process that reports the result."""
         return self.argv is not None
 
@@ -217,10 +218,6 @@ class SearchState(Record):
     last_round_ledger: str | None = None
 
 
-def _is_missing(value: object) -> bool:
-    return value is None
-
-
 class CampaignPlan(Record):
     """A long effort to improve one program: search plan, gates and state.
 
@@ -235,7 +232,7 @@ class CampaignPlan(Record):
     metric: Metric
     benchmark: Benchmark
     validator: Command | None = None
-    provision: Command | None = Field(default=None, exclude_if=_is_missing)
+    provision: Command | None = Field(default=None, exclude_if=is_missing)
     build: Command | None = None
     smoke: Command | None = None
     target_package: str | None = None
@@ -251,3 +248,14 @@ class CampaignPlan(Record):
     negative_memory: tuple[NegativeMemory, ...] = ()
     budget: CampaignBudget
     search_state: SearchState
+
+    @model_validator(mode="after")
+    def _unit_of_the_instrument(self) -> Self:
+        instrument, metric = self.benchmark.instrument, self.metric
+        unit = UNITS.get(instrument)
+        if unit is not None and (metric.unit, metric.direction) != (unit, "lower"):
+            raise ValueError(
+                f"the instrument `{instrument}` gives {unit}, of which fewer are better: write"
+                f" `unit: {unit}` and `direction: lower` under `metric`"
+            )
+        return self

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from roundkit.host.confine import Boundary, EndReason, Limits
 from roundkit.host.confine.types import Counter
-from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import Benchmark, Command, Metric
+from roundkit.models.instruments import CountingTool, InstructionCount
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
 
 Side = Literal["baseline", "candidate"]
@@ -28,6 +29,8 @@ class RunSpec(Record):
         hidden_paths: Globs whose files only the validator sees.
         repetitions: Timed runs within one trial.
         pin_cpus: Whether trials are pinned to the cores of their device set.
+        counting_tool: What counts instructions, the same for all trials of a round; null where they do not
+            decide, and then not in canonical bytes.
     """
 
     format: Literal["roundkit-run-spec/1"]
@@ -43,6 +46,16 @@ class RunSpec(Record):
     gates: Gates
     repetitions: int
     pin_cpus: bool
+    counting_tool: CountingTool | None = Field(default=None, exclude_if=is_missing)
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the candidate's process can reach what says how well it did.
+
+        Either it reports itself, or the counting tool lives in the same process: valgrind's counters lie in
+        the memory of what it runs.
+        """
+        return self.benchmark.single_process or self.counting_tool == "valgrind"
 
 
 class PlannedTrial(Record):
@@ -171,6 +184,7 @@ class Trial(Record):
         resources: The coordinator's own readings.
         executions: The confined runs, driver first, with the boundary that held.
         validated: Whether the validator accepted the outputs; null when it did not run.
+        counted: The raw count, where instructions decide.
     """
 
     planned: PlannedTrial
@@ -183,6 +197,7 @@ class Trial(Record):
     resources: TrialResources
     executions: dict[Role, ConfinedRun]
     validated: bool | None
+    counted: InstructionCount | None = Field(default=None, exclude_if=is_missing)
 
 
 class Lease(Record):

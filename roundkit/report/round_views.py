@@ -79,7 +79,7 @@ def measurement_notes(evidence: RoundEvidence) -> Html:
     """How the figures were measured, and what could be forged."""
     rows = words.protocol(evidence)
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    forgeable = evidence.run_spec.benchmark.forgeable
+    forgeable = evidence.run_spec.benchmark.single_process
     label = f'<p class="rk-provenance">{escape(words.FORGEABLE)}</p>' if forgeable else ""
     text = "\n".join(f"{name}: {value}" for name, value in rows)
     return Html(

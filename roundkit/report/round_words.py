@@ -167,7 +167,7 @@ def _more(gain: float) -> str:
 
 
 def _clock(evidence: RoundEvidence) -> str:
-    if evidence.run_spec.benchmark.forgeable:
+    if evidence.run_spec.benchmark.single_process:
         return "the benchmark's own process, which imports the candidate: reported, forgeable"
     return "a protected driver; the candidate answers from another process"
 

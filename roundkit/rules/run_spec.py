@@ -23,4 +23,5 @@ def run_spec_of(plan: RoundPlan) -> RunSpec:
         gates=plan.gates,
         repetitions=plan.gates.repetitions,
         pin_cpus=plan.cpu_pinning,
+        counting_tool=plan.counting_tool,
     )

@@ -87,7 +87,7 @@ def unmeasured(reason: str, spec: RunSpec, *, verdict_name: VerdictName = "not-m
         baseline_median=None,
         candidate_median=None,
         smallest_detectable_gain=None,
-        forgeable=spec.benchmark.forgeable,
+        forgeable=spec.forgeable,
     )
 
 
@@ -143,7 +143,7 @@ def _record(
         candidate_median=float(median(samples.candidate)) if samples.candidate else None,
         smallest_detectable_gain=decision.mde,
         guards={guard.name: guard.ok for guard in guards},
-        forgeable=spec.benchmark.forgeable,
+        forgeable=spec.forgeable,
     )
 
 

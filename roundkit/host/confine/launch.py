@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -79,6 +79,7 @@ class Launch:
         limits: What it may use.
         deadline: When it ends.
         cgroup: Groups to put it into.
+        before_start: Called with the waiting command's process id.
     """
 
     identity: Identity
@@ -88,6 +89,7 @@ class Launch:
     limits: Limits
     deadline: Deadline
     cgroup: Cgroup
+    before_start: Callable[[int], None] | None = None
     _supervisor: Supervisor | None = None
 
     def abandon(self) -> None:
@@ -137,6 +139,7 @@ class Launch:
                 limits=self.limits,
                 deadline=self.deadline,
                 cpus=self.cpus,
+                before_start=self.before_start,
             )
             gate.theirs.close()
             theirs.close()

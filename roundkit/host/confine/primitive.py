@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
@@ -38,6 +38,7 @@ def confined_execute(
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
+    before_start: Callable[[int], None] | None = None,
 ) -> Execution:
     """Run one command behind the boundary, and return once nothing of it is left.
 
@@ -59,6 +60,8 @@ def confined_execute(
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over: they are closed here as soon as the command has its own, or on an error.
+        before_start: Called with the command's process id, as the host sees it, while it waits at its gate;
+            what it raises ends the run and is raised here.
 
     Returns:
         What came of it. A command that does not exist inside is ``exited`` with code 127.
@@ -90,7 +93,7 @@ def confined_execute(
             env_names=tuple(sorted(env)),
         )
         gated = gate_argv(argv, limits, cgroup.enforced)
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup)
+        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, before_start)
         disk = DiskWatch(places, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
