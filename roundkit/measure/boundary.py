@@ -176,9 +176,7 @@ class TrialBoundary:
         if tool is None:
             return grant
         counts = (Mount(self.folders.count, COUNT),) if tool == "valgrind" else ()
-        return replace(
-            grant, argv=counted_command(tool, grant.argv), writable=(*grant.writable, *counts)
-        )
+        return replace(grant, argv=counted_command(tool, grant.argv), writable=(*grant.writable, *counts))
 
     def _result_variables(self) -> dict[str, str]:
         return {

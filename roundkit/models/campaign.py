@@ -7,7 +7,16 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from roundkit.host.confine import Limits
-from roundkit.models.base import CommitId, Digest, Fraction, Identifier, PositiveSeconds, Record, UtcTime, is_missing
+from roundkit.models.base import (
+    CommitId,
+    Digest,
+    Fraction,
+    Identifier,
+    PositiveSeconds,
+    Record,
+    UtcTime,
+    is_missing,
+)
 from roundkit.models.instruments import UNITS, Instrument
 
 Direction = Literal["lower", "higher"]

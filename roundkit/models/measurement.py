@@ -50,11 +50,7 @@ class RunSpec(Record):
 
     @property
     def forgeable(self) -> bool:
-        """Whether the candidate's process can reach what says how well it did.
-
-        Either it reports itself, or the counting tool lives in the same process: valgrind's counters lie in
-        the memory of what it runs.
-        """
+        """Whether the candidate can reach its figure: it reports, or valgrind counts in its own memory."""
         return self.benchmark.single_process or self.counting_tool == "valgrind"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 from roundkit.models.measurement import ExperimentRecord, RunSpec, Trial, VerdictName, VerdictRecord
 from roundkit.stats.differences import gain_fraction, gain_in_unit, paired_differences
 from roundkit.stats.estimate import Estimate, Order, crossover_estimate, delta_interval
@@ -164,7 +165,7 @@ def _sentence(decision: VerdictDecision, interval: tuple[float, float] | None, s
     words = _REASONS.get(decision.reason)
     if words is None:
         return f"{decision.verdict}: {decision.reason}"
-    return words.format(
+    sentence = words.format(
         gain=_percent(decision.gain),
         loss=_percent(None if decision.gain is None else -decision.gain),
         pairs=decision.n,
@@ -172,6 +173,8 @@ def _sentence(decision: VerdictDecision, interval: tuple[float, float] | None, s
         line=_percent(spec.gates.min_gain),
         mde=f"{_percent(decision.mde)} or more" if decision.mde is not None else "an unknown gain",
     )
+    left_out = spec.benchmark.instrument == "instructions"
+    return f"{sentence} ({INSTRUCTIONS_SAY_NOTHING})" if left_out else sentence
 
 
 def _percent(fraction: float | None) -> str:

@@ -16,7 +16,7 @@ from roundkit.measure.instruments.counting import counting
 from roundkit.measure.instruments.reading import CountProblem
 from roundkit.measure.instruments.tools import find_tool
 from roundkit.measure.instruments.wrap import COUNT, counted_command
-from roundkit.models.instruments import CountingTool, Instrument, InstructionCount
+from roundkit.models.instruments import CountingTool, InstructionCount, Instrument
 
 _TRIED = ("/bin/true",)
 _SCRATCH = Path("/round/scratch")

@@ -40,7 +40,9 @@ def parse_log(data: bytes, pid: int) -> ProcessLog:
     told = []
     for line in lines:
         if not line.startswith(prefixes):
-            raise CountProblem(f"process {pid} has a line in its log that valgrind does not write: {_shown(line)}")
+            raise CountProblem(
+                f"process {pid} has a line in its log that valgrind does not write: {_shown(line)}"
+            )
         told.append(line[len(prefixes[0]) :].strip())
     version = _VERSION.fullmatch(told[2]) if len(told) > 5 else None
     if version is None or not told[0].startswith("Cachegrind") or not told[3].startswith("Command: "):
