@@ -70,13 +70,42 @@ def reseal(folder: Path, index: Any) -> None:
         {"lanes": (Lane("solo", (Submission(0.1),)),)},
         {"rerun_gain": 0.0},
         {"forgeable": True, "provenance": "model", "harness": "claude"},
+        {"counted": True},
     ],
-    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable"],
+    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable", "counted"],
 )
 def test_n09_an_honest_round_passes(tmp_path: Path, options: dict[str, Any]) -> None:
     folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")
     report = audit_round(folder)
     assert report.passed, report.failures
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("processes", lambda counted: counted["processes"][1].update(instructions=1)),
+        ("total", lambda counted: counted.update(total=counted["total"] - 1)),
+        ("tool", lambda counted: counted.update(tool="perf")),
+        ("nothing", None),
+    ],
+)
+def test_m13_n09_a_count_that_does_not_add_up_is_named(
+    tmp_path: Path, where: str, change: Callable[[Any], object] | None
+) -> None:
+    folder = export_sample(tmp_path / "r01", sample_round(counted=True), tmp_path / "scratch")
+    name = min(path.name for path in (folder / "experiments").iterdir())
+
+    def forged(record: Any) -> None:
+        trial = record["trials"][2]
+        if change is None:
+            del trial["counted"]
+        else:
+            change(trial["counted"])
+
+    forge(folder, f"experiments/{name}", forged)
+    found = [check for check in audit_round(folder).failures if check.name == "counts"]
+    assert found, where
+    assert "trial 2" in found[0].where
 
 
 def test_n09_the_expected_digest_is_held_against_the_index(pristine: Path) -> None:

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 from measure.counting import bare, counted_spec, counted_total, looping
-from measure.worlds import METRIC, PAIR, SINGLE, World, make_spec
+from measure.worlds import PAIR, SINGLE, World, make_spec
 from support.tools import needs_valgrind
 
 from roundkit.measure.broke import MeasurementBroke
@@ -40,7 +40,8 @@ def test_m13_work_in_children_is_counted(world: World) -> None:
         world.trial({"prog/core.py": f"def work(payload):\n    exec({heavy!r})\n    return 0\n"})
     )
     for start in (
-        f"    import subprocess\n    subprocess.run(['/usr/bin/python3', '-S', '-c', {heavy!r}], check=True)\n",
+        "    import subprocess\n"
+        f"    subprocess.run(['/usr/bin/python3', '-S', '-c', {heavy!r}], check=True)\n",
         "    import os\n    pid = os.fork()\n    if not pid:\n"
         f"        exec({heavy!r})\n        os._exit(0)\n    os.waitpid(pid, 0)\n",
     ):
