@@ -11,6 +11,7 @@ from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.look_checks import check_looks
 from roundkit.audit.material import Material, read_material
 from roundkit.audit.plan_checks import check_plan
 from roundkit.audit.repository_checks import check_repository
@@ -27,6 +28,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("experiments", check_experiments),
     ("roles", check_roles),
     ("verdicts", check_verdicts),
+    ("looks", check_looks),
     ("decisions", check_decisions),
     ("chain", check_chain),
 )

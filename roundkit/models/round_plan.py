@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime
-from roundkit.models.campaign import CampaignPlan, Glob
+from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
 
 HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
 
@@ -112,6 +112,8 @@ class Gates(Record):
     sigma_min: float
     order_margin: float
     remeasure_limit: int
+    early_stopping: EarlyStopping | None = None
+    session_checks: int | None = None
 
 
 class FrozenLane(Record):

@@ -29,14 +29,11 @@ class Protocol:
         plan: Looks and boundaries; one look with boundary 2 is the fixed design.
         order_rule: What an order effect beyond two standard errors does: nothing, no pass, or one repetition.
         statistic: Fixed statistic, or None for t below 12 pairs and the signed rank from 12 on.
-        quad_sd: Standard deviation that the two pairs of a quad share, a log ratio known from earlier quads.
-            The residuals see half of it; quad_sd/√pairs is left over and weakens the evidence. 0 ignores it.
     """
 
     plan: Schedule
     order_rule: OrderRule = "repeat"
     statistic: Statistic | None = None
-    quad_sd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +192,6 @@ def _look(differences: FloatArray, baseline_first: BoolArray, protocol: Protocol
         z_eff = t_to_z(delta / se, pairs - 2)
     else:
         z_eff = signed_rank_z(residual + delta[:, None])
-    if protocol.quad_sd:
-        z_eff = z_eff / np.sqrt(1 + (z_eff * protocol.quad_sd / delta) ** 2 / pairs)
     return _Look(z_eff, delta, se, order_effect)
 
 
