@@ -161,6 +161,8 @@ class TestPlan(Record):
         remeasure_limit: How often an experiment that broke by no fault of the candidate is repeated.
         early_stopping: When the experiment of a ticket may end early; null measures every pair. What close
             measures always has every pair, since an experiment that stopped on a gain overstates it.
+        statistic: The test behind the evidence; null is t below 12 pairs and the exact signed rank from
+            there. ``each-order`` asks either order by itself, which no carry-over from side to side passes.
         session_checks: From how many A/A checks on the noise between sessions is estimated from them, and
             added to every later interval; null never does.
         noise: The machine's noise, when it was measured.
@@ -178,6 +180,7 @@ class TestPlan(Record):
     order_margin: Fraction
     remeasure_limit: Annotated[int, Field(ge=0)]
     early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: Annotated[int, Field(ge=1)] | None = None
     noise: Noise | None = None
     drift: Drift

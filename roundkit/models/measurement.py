@@ -99,12 +99,14 @@ class LookPlan(Record):
     Attributes:
         looks: Numbers of pairs, rising; the last is the cap.
         boundaries: Evidence, in sigma, that ends the experiment at each look.
+        statistic: The test behind it, where the plan fixes one.
         futility_power: Probability of crossing the last boundary below which it ends; null goes on.
         futility_optimism: Standard errors by which the effect seen so far is raised for that.
     """
 
     looks: Annotated[tuple[int, ...], Field(min_length=1)]
     boundaries: tuple[float, ...]
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     futility_power: float | None
     futility_optimism: float
 
@@ -300,7 +302,7 @@ class LookRecord(Record):
 
     pairs: Count
     boundary: float
-    statistic: Literal["t", "signed-rank"] | None
+    statistic: Literal["t", "signed-rank", "each-order"] | None
     z: float
     conditional_power: float | None
     stop: Literal["gain", "loss", "futility", "last"] | None
@@ -334,7 +336,7 @@ class VerdictRecord(Record):
     z: float | None
     delta: float | None
     standard_error: float | None
-    statistic: Literal["t", "signed-rank"] | None
+    statistic: Literal["t", "signed-rank", "each-order"] | None
     order_effect: float | None
     order_standard_error: float | None
     baseline_median: float | None

@@ -113,6 +113,7 @@ class Gates(Record):
     order_margin: float
     remeasure_limit: int
     early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: int | None = None
 
 

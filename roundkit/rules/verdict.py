@@ -61,7 +61,9 @@ def decide(record: ExperimentRecord, spec: RunSpec) -> VerdictRecord:
     session_sd = None if record.session_noise is None else math.sqrt(record.session_noise.variance)
     if samples.baseline:
         differences = paired_differences(samples.baseline, samples.candidate, spec.metric.direction)
-        estimate = crossover_estimate(differences, samples.order, tau=session_sd or 0.0)
+        estimate = crossover_estimate(
+            differences, samples.order, statistic=spec.gates.statistic, tau=session_sd or 0.0
+        )
         if record.look_plan is not None:
             looks = take_looks(differences, samples.order, record.look_plan, session_sd or 0.0)
     guards = _guards(samples, spec) if samples.trials else ()

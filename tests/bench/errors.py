@@ -10,12 +10,15 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from bench.result import Figure, Result
 
-from roundkit.stats.simulate import Experiments, early_stopping, simulate
+from roundkit.stats.estimate import Statistic
+from roundkit.stats.simulate import Experiments, OrderRule, early_stopping, simulate
 from roundkit.stats.worlds import NOISY_NEIGHBOUR, QUIET, SHARED_MACHINE, Effects
 
 GAINS = (0.0, 0.01, 0.02, 0.05)
 SESSIONS = (0.0025, 0.005, 0.01)
 FALSE_PASS_PERCENT = 2.9
+CARRY_PERCENT = 3.0
+CARRY_OVERS = (0.005, 0.01, 0.02)
 SECONDS = 20.0
 SEED = 20_260_101
 BAR = {
@@ -79,6 +82,7 @@ def measure(tiny: bool) -> Iterator[Figure]:
             f"the same, each copy of both sides adding {100 * sd:g} % of its own",
             max(rates), "%", FALSE_PASS_PERCENT,
         )  # fmt: skip
+    yield from _carry_over(count)
     powers, pairs = list(_powers_reached(cells, count)), list(_pairs_kept(cells))
     yield Figure(
         "power", f"of {len(powers)} powers, those no worse than the bar's",
@@ -89,6 +93,34 @@ def measure(tiny: bool) -> Iterator[Figure]:
         float(sum(pairs)), "", float(len(pairs)), "higher",
     )  # fmt: skip
     yield Figure("simulation", "10,000 simulated experiments of up to 40 pairs", took_s, "s", SECONDS)
+
+
+def _carry_over(count: int) -> Iterator[Figure]:
+    """Yield the false passes under an order effect, and under a carry-over with either statistic."""
+    shifted = [
+        _passes(sigma, cap, count, Effects(order_effect=0.01), None) for sigma, cap in BAR
+    ]  # fmt: skip
+    yield Figure(
+        "order-effect", "false passes where whatever runs second is 1 % faster", max(shifted), "%",
+        CARRY_PERCENT,
+    )  # fmt: skip
+    for carry in CARRY_OVERS:
+        for statistic, name in ((None, "as by default"), ("each-order", "each order by itself")):
+            rates = [_passes(sigma, cap, count, Effects(carry_over=carry), statistic) for sigma, cap in BAR]
+            yield Figure(
+                f"carry-over-{carry:g}-{statistic or 'default'}",
+                f"false passes where a candidate slows the next baseline by {100 * carry:g} %, {name}",
+                max(rates), "%", CARRY_PERCENT if statistic else None,
+            )  # fmt: skip
+
+
+def _passes(sigma: float, cap: int, count: int, effects: Effects, statistic: Statistic | None) -> float:
+    rule: OrderRule = "ignore" if statistic else "repeat"
+    protocol = early_stopping(cap, order_rule=rule, statistic=statistic)
+    return (
+        100
+        * simulate(SHARED_MACHINE, sigma, protocol, effects=effects, experiments=count, seed=SEED).pass_rate
+    )
 
 
 def _cell(sigma: float, cap: int, count: int) -> Cell:
