@@ -258,8 +258,8 @@ def _each_order_z(
     """Return the evidence of the order that shows less, each with its mean and number of pairs.
 
     An intersection-union test (Berger, 1982): a gain only where both orders show one, each at the whole
-    level. A carry-over slows one side in one order alone, and so cannot pass; the price is that each order has
-    half of the pairs.
+    level. A carry-over slows one side in one order alone, and so cannot pass; the price is that each order
+    has half of the pairs.
     """
     if s2 is None:
         return None, None, None
