@@ -100,7 +100,7 @@ class World:
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
         cpus: set[int] | None = None,
-        network: str = "none",
+        network: Network = Network.none(),  # noqa: B008 - frozen
         actor: subprocess.Popen[str] | None = None,
         **limit: object,
     ) -> Execution:
@@ -121,7 +121,7 @@ class World:
                 env=variables,
                 limits=asked,
                 cpus=None if cpus is None else frozenset(cpus),
-                network=Network.host() if network == "host" else Network.none(),
+                network=network,
             )
         request = {
             "argv": argv,
@@ -132,9 +132,14 @@ class World:
             "env": variables,
             "limits": asked.model_dump_json(),
             "cpus": None if cpus is None else sorted(cpus),
-            "network": network,
+            "network": network.kind,
+            "hosts": network.hosts,
         }
         return ask(standing_actor() if actor is None else actor, request)
+
+    def coordinator(self) -> int:
+        """Return the process id of whoever runs this world's commands."""
+        return os.getpid() if self.mode == "root" or os.geteuid() != 0 else standing_actor().pid
 
     def python(self, script: str, *arguments: str, **options: object) -> Execution:
         """Run a script of the ``payloads`` folder, or literal source, inside."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from roundkit.host.confine import Network
+
 
 @pytest.fixture
 def listeners(tmp_path_factory):
@@ -172,7 +174,7 @@ def test_c03_network_is_denied(attacked, listeners):
 def test_c03_the_hosts_network_is_reached_only_by_name_and_labelled(any_world, listeners):
     port, _, _, reached = listeners
     script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()"
-    done = any_world.python(script, str(port), network="host")
+    done = any_world.python(script, str(port), network=Network.host())
 
     assert (done.exit_code, done.boundary.network) == (0, "host"), done.stderr_tail
     any_world.wait_until(lambda: len(reached) == 1)
