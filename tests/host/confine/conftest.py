@@ -213,8 +213,10 @@ def ordinary_python() -> tuple[str, str]:
     return str(interpreter), f"{REPOSITORY}:{packages}"
 
 
-def start_actor(*before: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start an actor as an ordinary user without groups or capabilities."""
+def start_actor(
+    *before: str, env: dict[str, str] | None = None, as_root: bool = False
+) -> subprocess.Popen[str]:
+    """Start an actor as an ordinary user without groups or capabilities, or as root."""
     interpreter, path = ordinary_python()
     drop = [
         "setpriv",
@@ -225,7 +227,7 @@ def start_actor(*before: str, env: dict[str, str] | None = None) -> subprocess.P
     ]
     given = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", **(env or {})}
     return subprocess.Popen(
-        [*(drop if os.geteuid() == 0 else ()), *before, interpreter, str(HERE / "actor.py")],
+        [*(drop if os.geteuid() == 0 and not as_root else ()), *before, interpreter, str(HERE / "actor.py")],
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -339,8 +341,10 @@ def new_actor() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start actors of one's own: under a wrapper, or with another environment."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*before: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        started.append(start_actor(*before, env=env))
+    def start(
+        *before: str, env: dict[str, str] | None = None, as_root: bool = False
+    ) -> subprocess.Popen[str]:
+        started.append(start_actor(*before, env=env, as_root=as_root))
         return started[-1]
 
     yield start
