@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -428,3 +430,19 @@ def test_a_plain_request_is_forwarded_under_its_targets_name(head: str, forwarde
 def test_a_tunnel_needs_a_host_and_a_port(target: str) -> None:
     with pytest.raises(MalformedHead):
         parse_head(f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
+
+
+def test_c14_a_proxy_that_cannot_be_started_is_a_refusal_and_no_wait():
+    """A coordinator without descriptors for one more event loop says so; it neither hangs nor goes on."""
+    script = (
+        "import os, resource, socket\n"
+        "from roundkit.host.confine import ConfinementUnavailable\n"
+        "from roundkit.host.confine.proxy.service import Proxy\n"
+        "proxy, listener = Proxy([]), socket.create_server(('127.0.0.1', 0))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (listener.fileno() + 1,) * 2)\n"
+        "try: proxy.serve(listener)\n"
+        "except ConfinementUnavailable as error: print(error.reason, proxy.close())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "proxy-start ()\n", done

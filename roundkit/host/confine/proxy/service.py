@@ -13,6 +13,7 @@ from roundkit.host.confine.proxy.destinations import AllowList
 from roundkit.host.confine.proxy.exchange import Exchange, ProxyBounds
 from roundkit.host.confine.proxy.listening import PORT, listen_inside
 from roundkit.host.confine.types import Destination
+from roundkit.host.confine.unavailable import ConfinementUnavailable
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _OUT_OF_DESCRIPTORS_S = 0.1
@@ -37,6 +38,7 @@ class Proxy:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
+        self._failed: OSError | None = None
 
     def variables(self) -> dict[str, str]:
         """Return the variables by which programs find the proxy, in both spellings.
@@ -57,21 +59,30 @@ class Proxy:
             uid: Its user.
 
         Raises:
-            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``).
+            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``), or see :meth:`serve`.
         """
-        listener = listen_inside(pid, uid)
+        self.serve(listen_inside(pid, uid))
+
+    def serve(self, listener: socket.socket) -> None:
+        """Serve whoever connects to a socket, which is closed at the end.
+
+        Raises:
+            ConfinementUnavailable: This process is out of descriptors (``proxy-start``).
+        """
         listener.setblocking(False)
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listener, ready), name="proxy", daemon=True)
         self._thread.start()
         ready.wait()
+        if self._failed is not None:
+            raise ConfinementUnavailable("proxy-start", f"the proxy cannot be started: {self._failed}")
 
     def close(self) -> tuple[Destination, ...]:
         """End every connection and return what was asked for; a second call returns the same."""
         if self._thread is not None:
-            assert self._loop is not None
-            with suppress(RuntimeError):  # ended already
-                self._loop.call_soon_threadsafe(self._stop)
+            if self._loop is not None:
+                with suppress(RuntimeError):  # ended already
+                    self._loop.call_soon_threadsafe(self._stop)
             self._thread.join()
             self._thread = None
         return self._book.records()
@@ -81,13 +92,18 @@ class Proxy:
             self._task.cancel()
 
     def _run(self, listener: socket.socket, ready: threading.Event) -> None:
-        async def serve() -> None:
+        async def accept() -> None:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             ready.set()
             await self._accept(listener)
 
         with listener, suppress(asyncio.CancelledError):
-            asyncio.run(serve())
+            try:
+                asyncio.run(accept())
+            except OSError as error:
+                self._failed = error
+            finally:
+                ready.set()
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
