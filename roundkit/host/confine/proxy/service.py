@@ -59,7 +59,7 @@ class Proxy:
             uid: Its user.
 
         Raises:
-            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``), or see :meth:`serve`.
+            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``), or as :meth:`serve`.
         """
         self.serve(listen_inside(pid, uid))
 
