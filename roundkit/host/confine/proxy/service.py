@@ -59,7 +59,8 @@ class Proxy:
             uid: Its user.
 
         Raises:
-            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``), or as :meth:`serve`.
+            ConfinementUnavailable: The namespace cannot be entered (``proxy-namespace``), or as for
+                :meth:`serve`.
         """
         self.serve(listen_inside(pid, uid))
 
