@@ -11,10 +11,12 @@ from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.look_checks import check_looks
 from roundkit.audit.material import Material, read_material
 from roundkit.audit.plan_checks import check_plan
 from roundkit.audit.repository_checks import check_repository
 from roundkit.audit.role_checks import check_roles
+from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
 from roundkit.core.errors import RoundkitError
@@ -27,7 +29,9 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("experiments", check_experiments),
     ("roles", check_roles),
     ("verdicts", check_verdicts),
+    ("looks", check_looks),
     ("decisions", check_decisions),
+    ("selection", show_selection),
     ("chain", check_chain),
 )
 _BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)

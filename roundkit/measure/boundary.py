@@ -44,7 +44,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """What one side's trials see, prepared anew for each quad.
+    """What one side's trials see, prepared anew for each pair.
 
     Attributes:
         checkout: Fresh copy of the side's built checkout, with mount points for protected files.

@@ -20,6 +20,7 @@ from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.clocks import unexplained_growth
+from roundkit.measure.looks import Looks
 from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
@@ -144,6 +145,7 @@ def _measure(
     course.digests_before = _digests(request)
     _refuse_change(request, course.digests_before)
     stage = Stage.prepare(request)
+    looks = Looks(request.look_plan, request.session_noise, request.run_spec.metric.direction)
     with closing(_trials(request, device_set, stage, course.book, should_stop)) as trials:
         for trial in trials:
             course.trials.append(trial)
@@ -154,6 +156,8 @@ def _measure(
             if trial.problem is not None:
                 broke: Outcome = "candidate-broke" if trial.planned.side == "candidate" else "baseline-broke"
                 course.end(broke, trial.problem, trial.detail)
+                break
+            if looks.ended_by(trial):
                 break
     course.after = qualify_devices(device_set, course.before)
     course.digests_after = _digests(request)
@@ -208,9 +212,11 @@ def _trials(
     should_stop: Callable[[], bool],
 ) -> Generator[Trial, None, None]:
     binding = platform_named(device_set.platform).bind(device_set.devices)
-    for _, quad in itertools.groupby(request.schedule, key=lambda planned: planned.quad):
+    # A copy's layout favours one side or the other by chance. Were it shared by the two pairs of a quad, it
+    # would be in the estimate twice and in its standard error once.
+    for _, pair in itertools.groupby(request.schedule, key=lambda planned: planned.pair):
         with stage.fresh_copies(request) as sides:
-            for planned in quad:
+            for planned in pair:
                 if should_stop():
                     raise MeasurementBroke("interrupted", "the experiment was stopped by hand")
                 # What an earlier trial or copy left in the write-back queue would run during this one.
@@ -258,6 +264,8 @@ def _record(
         devices_after=tuple(map(_reading, course.after)),
         trials=tuple(course.trials),
         boundaries=course.book.boundaries,
+        look_plan=request.look_plan,
+        session_noise=request.session_noise,
         outcome=course.outcome,
         reason=course.reason,
         detail=course.detail,

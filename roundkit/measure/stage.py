@@ -1,4 +1,4 @@
-"""The work folder of one experiment: prepared once, with both sides copied anew for each quad."""
+"""The work folder of one experiment: prepared once, with both sides copied anew for each pair."""
 
 from __future__ import annotations
 

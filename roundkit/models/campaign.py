@@ -69,8 +69,7 @@ class Benchmark(Record):
         driver: The protected process that holds inputs, clock and result.
         worker: The process that imports the candidate and answers over a pipe.
         timeout_s: Wall-clock limit of one trial; of the slowed one where the instrument slows it.
-        instrument: What is measured: the benchmark's own metric, the coordinator's clocks, instructions
-            executed, or peak memory.
+        instrument: What is measured, and so what the metric's unit is.
         clock_tolerance: Reported time may exceed the coordinator's wall clock by at most this fraction;
             null when the metric is not a time in milliseconds.
     """
@@ -134,6 +133,29 @@ class Drift(Record):
     single_limit: Annotated[float, Field(gt=0.0)]
 
 
+class EarlyStopping(Record):
+    """When the experiment of a ticket may end before its last pair.
+
+    It is looked at after ``first_look`` pairs and after every ``every`` more. A gain or a loss ends it once
+    the evidence is beyond that look's boundary: the one-sided error that ``sigma_min`` stands for is spent as
+    the power ``spending_exponent`` of the share of pairs that is in.
+
+    Attributes:
+        first_look: Pairs at the first look; even, at least 6.
+        every: Pairs between looks; even.
+        spending_exponent: How late the error is spent.
+        futility_power: Stop as well when a gain is reached at the last look with less than this probability;
+            null goes on.
+        futility_optimism: Standard errors by which the effect seen so far is raised for that.
+    """
+
+    first_look: Annotated[int, Field(ge=6, multiple_of=2)]
+    every: Annotated[int, Field(ge=2, multiple_of=2)]
+    spending_exponent: Annotated[float, Field(gt=0.0)]
+    futility_power: Fraction | None
+    futility_optimism: Annotated[float, Field(ge=0.0)]
+
+
 class TestPlan(Record):
     """The gates. A round may tighten them and never loosen them.
 
@@ -146,6 +168,12 @@ class TestPlan(Record):
         order_margin: An order effect beyond two of its standard errors withholds a verdict, since it may hide
             a carry-over; one no larger than this fraction is too small to matter beside the gains sought.
         remeasure_limit: How often an experiment that broke by no fault of the candidate is repeated.
+        early_stopping: When the experiment of a ticket may end early; null measures every pair. What close
+            measures always has every pair, since an experiment that stopped on a gain overstates it.
+        statistic: The test behind the evidence; null is t below 12 pairs and the exact signed rank from
+            there. ``each-order`` asks either order by itself, which no carry-over from side to side passes.
+        session_checks: From how many A/A checks on the noise between sessions is estimated from them, and
+            added to every later interval; null never does.
         noise: The machine's noise, when it was measured.
         drift: CUSUM allowance and limit over A/A checks, and the limit of a single check, all in sigma.
         validator_hashes: SHA-256 of validator files, when the owner wants them pinned.
@@ -160,6 +188,9 @@ class TestPlan(Record):
     sigma_min: Annotated[float, Field(gt=0.0)]
     order_margin: Fraction
     remeasure_limit: Annotated[int, Field(ge=0)]
+    early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
+    session_checks: Annotated[int, Field(ge=1)] | None = None
     noise: Noise | None = None
     drift: Drift
     validator_hashes: dict[str, Digest] = Field(default_factory=dict)
@@ -263,8 +294,6 @@ class CampaignPlan(Record):
         instrument, metric = self.benchmark.instrument, self.metric
         unit = UNITS.get(instrument)
         if unit is not None and (metric.unit, metric.direction) != (unit, "lower"):
-            raise ValueError(
-                f"the instrument `{instrument}` gives {unit}, of which fewer are better: write"
-                f" `unit: {unit}` and `direction: lower` under `metric`"
-            )
+            wanted = f"write `unit: {unit}` and `direction: lower` under `metric`"
+            raise ValueError(f"the instrument `{instrument}` gives {unit}, fewer are better: {wanted}")
         return self

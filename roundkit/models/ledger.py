@@ -129,6 +129,8 @@ class AaCheck(Record):
         experiment: Its experiment.
         z: Evidence for a difference, which there is none of; null when it was not measured to its end.
         cusum: The drift statistic after it.
+        delta: The difference seen, a log ratio; null when it was not measured to its end.
+        standard_error: Of ``delta``.
         passed: Whether the queue may go on.
         reason: Why not.
         resumes: Whether the queue was paused and this check was to end that, so that the drift statistic
@@ -138,6 +140,8 @@ class AaCheck(Record):
     experiment: Identifier
     z: float | None
     cusum: float | None
+    delta: float | None = None
+    standard_error: float | None = None
     passed: bool
     reason: str | None
     resumes: bool = False

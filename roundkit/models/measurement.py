@@ -60,7 +60,7 @@ class PlannedTrial(Record):
     Attributes:
         index: Position in time within the experiment.
         pair: Number of the pair, from 0; null for a warm-up.
-        quad: Number of the quad (two pairs that share fresh checkouts), from 0.
+        quad: Number of the quad (two pairs, one of either order), from 0.
         side: Which checkout runs.
         order: ``AB`` when the baseline goes first in this pair.
         seed: Seed of the benchmark's inputs; both sides of a pair share it.
@@ -102,6 +102,36 @@ class ProvisionRef(Record):
     sha256: Digest
 
 
+class LookPlan(Record):
+    """When an experiment is looked at before its last pair, and what ends it there.
+
+    Attributes:
+        looks: Numbers of pairs, rising; the last is the cap.
+        boundaries: Evidence, in sigma, that ends the experiment at each look.
+        statistic: The test behind it, where the plan fixes one.
+        futility_power: Probability of crossing the last boundary below which it ends; null goes on.
+        futility_optimism: Standard errors by which the effect seen so far is raised for that.
+    """
+
+    looks: Annotated[tuple[int, ...], Field(min_length=1)]
+    boundaries: tuple[float, ...]
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
+    futility_power: float | None
+    futility_optimism: float
+
+
+class SessionNoise(Record):
+    """Noise between sessions, as the round's A/A checks had it when an experiment began.
+
+    Attributes:
+        checks: How many A/A checks there were.
+        variance: Of an estimate, beyond its own standard error, in squared log units.
+    """
+
+    checks: Count
+    variance: float
+
+
 class MeasurementRequest(Record):
     """One experiment to run. Pickles and serialises; a cluster engine takes the same request.
 
@@ -114,6 +144,8 @@ class MeasurementRequest(Record):
         provision: What the round's ``provision`` command made; null where the plan has none.
         device_sets: Any one of these may be used.
         schedule: Every trial in order.
+        look_plan: When it may end early; null where it has every pair.
+        session_noise: Noise between sessions that its evidence is weakened by; null where it is not known.
         work_folder: Absolute folder for copies, scratch and results of this experiment.
     """
 
@@ -131,6 +163,8 @@ class MeasurementRequest(Record):
     provision: ProvisionRef | None = None
     device_sets: Annotated[tuple[DeviceSet, ...], Field(min_length=1)]
     schedule: tuple[PlannedTrial, ...]
+    look_plan: LookPlan | None = None
+    session_noise: SessionNoise | None = None
     work_folder: str
 
 
@@ -257,9 +291,32 @@ class ExperimentRecord(Record):
     devices_after: tuple[DeviceReading, ...]
     trials: tuple[Trial, ...]
     boundaries: dict[Digest, Boundary]
+    look_plan: LookPlan | None = None
+    session_noise: SessionNoise | None = None
     outcome: Outcome
     reason: str | None
     detail: str | None
+
+
+class LookRecord(Record):
+    """One look at an experiment before or at its last pair.
+
+    Attributes:
+        pairs: Pairs at this look.
+        boundary: Evidence that ends the experiment here, in sigma.
+        statistic: Test behind ``z``.
+        z: Evidence seen.
+        conditional_power: Probability of crossing the last boundary under the optimistic effect; null at the
+            last look and without a futility rule.
+        stop: Why the experiment ended here; null when it went on.
+    """
+
+    pairs: Count
+    boundary: float
+    statistic: Literal["t", "signed-rank", "each-order"] | None
+    z: float
+    conditional_power: float | None
+    stop: Literal["gain", "loss", "futility", "last"] | None
 
 
 class VerdictRecord(Record):
@@ -273,6 +330,10 @@ class VerdictRecord(Record):
         z: Evidence against no gain, in sigma.
         order_effect: Estimated order effect as a log ratio, with its standard error.
         smallest_detectable_gain: What this many pairs could have shown at 80 % power.
+        z_required: Evidence that was required: ``sigma_min``, or the boundary of the last look.
+        session_sd: Standard deviation between sessions that interval and evidence contain, a log ratio; null
+            where it is not known.
+        looks: Every look of an experiment that may end early; none where all pairs were measured.
     """
 
     verdict: VerdictName
@@ -286,11 +347,14 @@ class VerdictRecord(Record):
     z: float | None
     delta: float | None
     standard_error: float | None
-    statistic: Literal["t", "signed-rank"] | None
+    statistic: Literal["t", "signed-rank", "each-order"] | None
     order_effect: float | None
     order_standard_error: float | None
     baseline_median: float | None
     candidate_median: float | None
     smallest_detectable_gain: float | None
+    z_required: float | None = None
+    session_sd: float | None = None
+    looks: tuple[LookRecord, ...] = ()
     guards: dict[str, bool] = Field(default_factory=dict)
     forgeable: bool

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
-from roundkit.models.campaign import CampaignPlan, Glob
+from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
 from roundkit.models.instruments import CountingTool
 
 HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
@@ -113,6 +113,9 @@ class Gates(Record):
     sigma_min: float
     order_margin: float
     remeasure_limit: int
+    early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
+    session_checks: int | None = None
 
 
 class FrozenLane(Record):

@@ -8,7 +8,7 @@ from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
-from roundkit.models.round_plan import RoundPlan
+from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.rules.outcome import ending_of
 
@@ -211,7 +211,17 @@ def _experiment(plan: RoundPlan) -> str:
     gates = plan.gates
     return (
         f"{gates.ab_ba_pairs} pairs in quads of ABBA or BAAB by a secret coin, one discarded warm-up a side, "
-        f"{counted(gates.repetitions, 'repetition')} a trial reduced by the median"
+        f"{counted(gates.repetitions, 'repetition')} a trial reduced by the median; {_early(gates)}"
+    )
+
+
+def _early(gates: Gates) -> str:
+    early = gates.early_stopping
+    if early is None:
+        return "every pair is measured"
+    return (
+        f"a ticket's experiment may end at {early.first_look} pairs or after every {early.every} more, what "
+        "close measures has every pair"
     )
 
 

@@ -9,6 +9,7 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rules.identity import experiment_name
+from roundkit.rules.looks import plan_looks, session_noise
 from roundkit.rules.schedule import plan_schedule
 from roundkit.store import RoundStore
 
@@ -63,5 +64,7 @@ def open_experiment(
         schedule=plan_schedule(
             bench.secret, bench.spec.round_digest, experiment_id, bench.plan.gates.ab_ba_pairs
         ),
+        look_plan=plan_looks(bench.plan.gates, purpose),
+        session_noise=None if purpose == "aa" else session_noise(store.aa_checks.all(), bench.plan.gates),
         work_folder=str(bench.folder.trials / experiment_id),
     )

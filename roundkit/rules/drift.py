@@ -44,6 +44,8 @@ def aa_check(
         experiment=record.experiment_id,
         z=verdict.z,
         cusum=max(state.up, state.down),
+        delta=verdict.delta,
+        standard_error=verdict.standard_error,
         passed=not state.paused,
         reason=state.cause,
         resumes=resumes,

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import median
 
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
-from roundkit.models.measurement import ExperimentRecord, RunSpec, Trial, VerdictName, VerdictRecord
+from roundkit.models.measurement import (
+    ExperimentRecord,
+    LookRecord,
+    RunSpec,
+    Trial,
+    VerdictName,
+    VerdictRecord,
+)
+from roundkit.rules.looks import take_looks
 from roundkit.stats.differences import gain_fraction, gain_in_unit, paired_differences
 from roundkit.stats.estimate import Estimate, Order, crossover_estimate, delta_interval
 from roundkit.stats.guards import GuardResult, absolute_guard, relative_guard
@@ -48,10 +57,16 @@ def decide(record: ExperimentRecord, spec: RunSpec) -> VerdictRecord:
         spec: Metric, gates and benchmark shape.
     """
     samples = collect_samples(record)
-    estimate = None
+    estimate: Estimate | None = None
+    looks: tuple[LookRecord, ...] = ()
+    session_sd = None if record.session_noise is None else math.sqrt(record.session_noise.variance)
     if samples.baseline:
         differences = paired_differences(samples.baseline, samples.candidate, spec.metric.direction)
-        estimate = crossover_estimate(differences, samples.order)
+        estimate = crossover_estimate(
+            differences, samples.order, statistic=spec.gates.statistic, tau=session_sd or 0.0
+        )
+        if record.look_plan is not None:
+            looks = take_looks(differences, samples.order, record.look_plan, session_sd or 0.0)
     guards = _guards(samples, spec) if samples.trials else ()
     decision = verdict(
         estimate,
@@ -64,8 +79,11 @@ def decide(record: ExperimentRecord, spec: RunSpec) -> VerdictRecord:
         guards=guards,
         candidate_cause=record.reason if record.outcome == "candidate-broke" else None,
         invalid_cause=_invalid_cause(record),
+        z_boundary=looks[-1].boundary if looks else None,
+        futile=bool(looks) and looks[-1].stop == "futility",
     )
-    return _record(decision, estimate, samples, guards, spec)
+    shown = _record(decision, estimate, samples, guards, spec, session_sd)
+    return shown.model_copy(update={"looks": looks})
 
 
 def unmeasured(reason: str, spec: RunSpec, *, verdict_name: VerdictName = "not-measured") -> VerdictRecord:
@@ -122,8 +140,9 @@ def _record(
     samples: Samples,
     guards: tuple[GuardResult, ...],
     spec: RunSpec,
+    session_sd: float | None,
 ) -> VerdictRecord:
-    interval = delta_interval(estimate) if estimate is not None else None
+    interval = delta_interval(estimate, tau=session_sd or 0.0) if estimate is not None else None
     direction = spec.metric.direction
     return VerdictRecord(
         verdict=decision.verdict,
@@ -143,16 +162,18 @@ def _record(
         baseline_median=float(median(samples.baseline)) if samples.baseline else None,
         candidate_median=float(median(samples.candidate)) if samples.candidate else None,
         smallest_detectable_gain=decision.mde,
+        z_required=decision.z_required if estimate is not None else None,
+        session_sd=session_sd,
         guards={guard.name: guard.ok for guard in guards},
         forgeable=spec.forgeable,
     )
 
 
 _REASONS = {
-    "gain": "a gain of {gain} over {pairs} pairs, beyond {need:g} sigma and the line of {line}",
+    "gain": "a gain of {gain} over {pairs} pairs, beyond {need:.2f} sigma and the line of {line}",
     "below-line": "a real gain of {gain}, under the line of {line}",
-    "regression": "a loss of {loss} over {pairs} pairs, beyond {need:g} sigma",
-    "within-noise": "no difference beyond {need:g} sigma; {pairs} pairs could have shown {mde}",
+    "regression": "a loss of {loss} over {pairs} pairs, beyond {need:.2f} sigma",
+    "within-noise": "no difference beyond {need:.2f} sigma; {pairs} pairs could have shown {mde}",
     "within-margin": "a difference of {gain} that is within the plan's margin",
     "futility": "stopped early: no gain was in reach; {pairs} pairs could have shown {mde}",
     "order": "the order of the trials mattered too much to tell the sides apart",

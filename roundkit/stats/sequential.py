@@ -65,13 +65,11 @@ class Schedule:
     Attributes:
         looks: Numbers of pairs, rising; the last one is the cap.
         boundaries: Evidence z that stops at each look, rounded to 6 decimals.
-        spending: How the one-sided error is spent.
         futility: The rule to give up, or None to go on to the cap.
     """
 
     looks: tuple[int, ...]
     boundaries: tuple[float, ...]
-    spending: Spending
     futility: Futility | None
 
 
@@ -124,7 +122,26 @@ def schedule(
         ValueError: The looks do not rise or start below one.
     """
     spent = spending or Spending()
-    return Schedule(tuple(looks), boundaries(tuple(looks), spent), spent, futility)
+    return Schedule(tuple(looks), boundaries(tuple(looks), spent), futility)
+
+
+def stated_schedule(
+    looks: Sequence[int],
+    boundary: Sequence[float],
+    *,
+    futility_power: float | None,
+    futility_optimism: float,
+) -> Schedule:
+    """Return a schedule whose boundaries are on record already.
+
+    Args:
+        looks: Numbers of pairs, rising.
+        boundary: Evidence that stops at each look.
+        futility_power: Probability below which it gives up, or None for no such rule.
+        futility_optimism: Standard errors by which the effect seen is raised for that.
+    """
+    futility = None if futility_power is None else Futility(futility_optimism, futility_power)
+    return Schedule(tuple(looks), tuple(boundary), futility)
 
 
 @lru_cache(maxsize=256)
@@ -245,7 +262,7 @@ def replay(
     plan: Schedule,
     *,
     statistic: Statistic | None = None,
-    quad_variance: float = 0.0,
+    tau: float = 0.0,
 ) -> tuple[LookDecision, ...]:
     """Recompute every look of an experiment from its differences, up to the look that stops it.
 
@@ -254,8 +271,7 @@ def replay(
         order: Order of each pair.
         plan: The schedule.
         statistic: Fixed by the plan, or None for the statistic of each number of pairs.
-        quad_variance: Variance that the pairs of a quad share, in squared log units, as known before the
-            experiment; each look of n pairs is weakened by ``tau = √(quad_variance / n)``.
+        tau: Standard deviation between sessions, a log ratio, as known before the experiment.
 
     Returns:
         The looks that were reached; the last one has a ``stop`` unless the pairs ran out before.
@@ -264,7 +280,6 @@ def replay(
     for pairs in plan.looks:
         if pairs > len(differences):
             break
-        tau = math.sqrt(quad_variance / pairs)
         estimate = crossover_estimate(differences[:pairs], order[:pairs], statistic=statistic, tau=tau)
         taken.append(decide_look(estimate, plan))
         if taken[-1].stop is not None:

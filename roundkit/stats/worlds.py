@@ -73,7 +73,7 @@ class Effects:
         carry_over: By how much a baseline run right after a candidate run is slower.
         carry_across_pairs: Whether the carry-over outlasts the settling between pairs.
         session_sd: Standard deviation of the difference that each materialization of both sides adds.
-        session_quads: Quads that share one materialization; 1 is the protocol, 0 is the whole experiment.
+        session_pairs: Pairs that share one materialization; 1 is the protocol, 0 is the whole experiment.
     """
 
     gain: float = 0.0
@@ -81,7 +81,7 @@ class Effects:
     carry_over: float = 0.0
     carry_across_pairs: bool = False
     session_sd: float = 0.0
-    session_quads: int = 1
+    session_pairs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def simulate_pairs(
     first, second = log_time[:, 0::2], log_time[:, 1::2]
     differences = np.where(baseline_first, first - second, second - first) - math.log1p(-effects.gain)
     if effects.session_sd:
-        length = 2 * effects.session_quads or pairs
+        length = effects.session_pairs or pairs
         sessions = rng.standard_normal((experiments, -(-pairs // length))) * effects.session_sd
         differences += np.repeat(sessions, length, axis=1)[:, :pairs]
     return SimulatedPairs(np.asarray(differences, dtype=np.float64), baseline_first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -375,3 +376,11 @@ def test_an_audit_prints_hostile_text_inert(tmp_path: Path) -> None:
     render(audit_round(folder), console)
     assert "\x1b" not in console.export_text()
     assert audit_round(folder).to_json_value()["passed"] is False
+
+
+def test_m05_selected_tickets_stand_beside_what_selection_leaves_of_them(pristine: Path) -> None:
+    rows = [check for check in audit_round(pristine).checks if check.name == "selection"]
+    assert rows
+    for row in rows:
+        measured, corrected = map(float, re.findall(r"(-?[\d.]+) %", row.detail))
+        assert 0.0 <= corrected <= measured

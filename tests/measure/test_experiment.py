@@ -15,7 +15,7 @@ from roundkit.core.files import tree_digest
 from roundkit.host.lease import acquire_set, holders, lease_file
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.experiment import run_experiment
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Trial
+from roundkit.models.measurement import ExperimentRecord, LookPlan, MeasurementRequest, SessionNoise, Trial
 from roundkit.models.round_plan import DeviceSet
 
 Declare = Callable[..., DeviceSet]
@@ -67,24 +67,40 @@ def test_trials_are_pinned_to_the_cores_of_their_device_set(world: World, lease_
     assert all(boundary.cpus == (core,) for boundary in record.boundaries.values())
 
 
-def test_fresh_copies_are_made_for_each_quad(
+def test_fresh_copies_are_made_for_each_pair(
     world: World, lease_root: Path, fixture_devices: Declare
 ) -> None:
     request = world.request(world.candidate({}), (fixture_devices("a"),))
     request = request.model_copy(update={"schedule": request.schedule[2:10]})
     work = Path(request.work_folder)
-    inodes: dict[int, set[tuple[int, ...]]] = {}
+    inodes: dict[int | None, set[tuple[int, ...]]] = {}
 
     def look(done: int, total: int, trial: Trial) -> None:
         sides = [work / name / "prog" / "core.py" for name in ("side-a", "side-b")]
         changed = tuple(path.stat().st_ctime_ns for path in sides)
-        inodes.setdefault(trial.planned.quad, set()).add(changed)
+        inodes.setdefault(trial.planned.pair, set()).add(changed)
         assert len(str(sides[0])) == len(str(sides[1]))
 
     record = run_experiment(request, lease_root=lease_root, progress=look)
     assert record.outcome == "complete", record.detail
-    assert [len(seen) for seen in inodes.values()] == [1, 1]
-    assert inodes[0] != inodes[1]
+    assert [len(seen) for seen in inodes.values()] == [1, 1, 1, 1]
+    assert len(set().union(*inodes.values())) == 4
+
+
+@pytest.mark.parametrize(("boundary", "pairs"), [(-50.0, 4), (50.0, 6)], ids=["at-once", "never"])
+def test_m04_an_experiment_ends_at_the_look_that_stops_it(
+    world: World, lease_root: Path, fixture_devices: Declare, boundary: float, pairs: int
+) -> None:
+    plan = LookPlan(
+        looks=(4, 6), boundaries=(boundary,) * 2, futility_power=None, futility_optimism=0.0
+    )  # fmt: skip
+    noise = SessionNoise(checks=3, variance=0.0001)
+    request = world.request(world.candidate({}), (fixture_devices("a"),)).model_copy(
+        update={"look_plan": plan, "session_noise": noise}
+    )
+    record = run_experiment(request, lease_root=lease_root)
+    assert (record.outcome, record.look_plan, record.session_noise) == ("complete", plan, noise)
+    assert len({trial.planned.pair for trial in record.trials} - {None}) == pairs
 
 
 def test_fault_15_r21_a_busy_device_leaves_the_request_unstarted(

@@ -20,7 +20,7 @@ def judged(*checks: tuple[float | None, bool]) -> list[AaCheck]:
     for number, (z, resumes) in enumerate(checks):
         outcome = "complete" if z is not None else "infrastructure"
         record: Any = SimpleNamespace(experiment_id=f"aa-{number}", outcome=outcome, reason="killed")
-        verdict: Any = SimpleNamespace(z=z)
+        verdict: Any = SimpleNamespace(z=z, delta=0.001, standard_error=0.001)
         done.append(aa_check(cast("Any", record), verdict, done, DRIFT, resumes=resumes))
     return done
 

@@ -11,10 +11,9 @@ from roundkit.stats.noise import (
     lag_one_autocorrelation,
     noise_summary,
     pairs_needed,
-    shared_quad_variance,
 )
 from roundkit.stats.simulate import fixed_pairs, simulate
-from roundkit.stats.worlds import QUIET, SHARED_MACHINE, Effects, simulate_pairs
+from roundkit.stats.worlds import QUIET, Effects
 
 
 def test_sigma_of_known_noise_and_the_pairs_it_needs() -> None:
@@ -60,23 +59,6 @@ def test_between_session_variance() -> None:
     assert between_session_variance([0.03, -0.03], [0.02, 0.01]) == pytest.approx(0.0009 - 0.00025)
     with pytest.raises(ValueError, match="1 estimates but 0"):
         between_session_variance([0.1], [])
-
-
-@pytest.mark.parametrize("session_sd", [0.0, 0.01])
-def test_m01_what_the_pairs_of_a_quad_share_is_estimated(session_sd: float) -> None:
-    rng = np.random.default_rng(3)
-    drawn = simulate_pairs(rng, SHARED_MACHINE, 0.01, 2000, 20, Effects(session_sd=session_sd))
-    history = [
-        (list(d), ["AB" if first else "BA" for first in firsts])
-        for d, firsts in zip(drawn.differences, drawn.baseline_first, strict=True)
-    ]
-    assert shared_quad_variance(history) == pytest.approx(session_sd**2, abs=1.2e-5)
-
-
-def test_quads_are_checked() -> None:
-    assert shared_quad_variance([([0.1, 0.2], ["AB", "BA"])]) is None
-    with pytest.raises(ValueError, match="one order"):
-        shared_quad_variance([([0.1] * 4, ["AB", "AB", "BA", "BA"])])
 
 
 def test_wrong_values_are_refused() -> None:

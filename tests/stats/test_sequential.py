@@ -112,12 +112,12 @@ def test_m04_stops_for_each_reason() -> None:
     assert replay(small[:7], quads(7), patient)[-1].stop is None
 
 
-def test_m04_replay_knows_the_variance_that_quads_share() -> None:
+def test_m04_replay_knows_the_noise_between_sessions() -> None:
     d = [0.02 + 0.001 * (k % 3) for k in range(12)]
     plan = schedule(standard_looks(12))
-    plain, weak = replay(d, quads(12), plan), replay(d, quads(12), plan, quad_variance=4e-4)
+    plain, weak = replay(d, quads(12), plan), replay(d, quads(12), plan, tau=0.008)
     assert weak[0].z_eff < plain[0].z_eff
-    assert weak[0].z_eff == crossover_estimate(d[:6], quads(6), tau=math.sqrt(4e-4 / 6)).z_eff
+    assert weak[0].z_eff == crossover_estimate(d[:6], quads(6), tau=0.008).z_eff
 
 
 def test_m04_a_boundary_met_exactly_stops() -> None:

@@ -1,7 +1,6 @@
 """Error rates and power of the protocol, in short; bounds leave five standard errors of the simulation."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,16 +66,25 @@ def test_m01_power_and_pairs(sigma: float, cap: int, gain: float, power: float, 
     assert found.mean_pairs <= pairs + 5 * float(np.std(found.pairs_used)) / math.sqrt(EXPERIMENTS)
 
 
+@pytest.mark.parametrize("cap", [10, 20, 40])
 @pytest.mark.parametrize("session_sd", [0.0025, 0.005, 0.01])
-def test_m01_between_session_noise_that_is_known_costs_no_false_pass(session_sd: float) -> None:
-    protocol = replace(early_stopping(20), quad_sd=session_sd)
+def test_m01_between_session_noise_costs_no_false_pass(session_sd: float, cap: int) -> None:
     effects = Effects(session_sd=session_sd)
-    found = simulate(SHARED_MACHINE, 0.01, protocol, effects=effects, experiments=EXPERIMENTS, seed=3)
+    found = simulate(
+        SHARED_MACHINE, 0.01, early_stopping(cap), effects=effects, experiments=EXPERIMENTS, seed=3
+    )
     assert found.pass_rate <= at_most(FALSE_PASS)
 
 
+def test_m01_one_materialization_for_both_pairs_of_a_quad_would_be_wrong() -> None:
+    """The reason why both sides are materialized anew for each pair."""
+    effects = Effects(session_sd=0.01, session_pairs=2)
+    found = simulate(SHARED_MACHINE, 0.01, early_stopping(20), effects=effects, experiments=4000, seed=3)
+    assert found.pass_rate > 0.035
+
+
 def test_m01_one_materialization_for_the_whole_experiment_would_be_wrong() -> None:
-    effects = Effects(session_sd=0.005, session_quads=0)
+    effects = Effects(session_sd=0.005, session_pairs=0)
     found = simulate(SHARED_MACHINE, 0.01, early_stopping(20), effects=effects, experiments=2000, seed=4)
     assert found.pass_rate > 0.06
 
@@ -116,6 +124,19 @@ def test_m02_carry_over_well_above_the_noise_is_caught(carry_over: float) -> Non
     protocol = early_stopping(20)
     found = simulate(QUIET, carry_over / 20, protocol, effects=effects, experiments=EXPERIMENTS, seed=7)
     assert found.pass_rate <= at_most(0.03)
+
+
+@pytest.mark.parametrize("cap", [10, 20, 40])
+@pytest.mark.parametrize("carry_over", [0.005, 0.01, 0.02])
+def test_m02_no_carry_over_passes_where_either_order_is_asked(carry_over: float, cap: int) -> None:
+    protocol = early_stopping(cap, order_rule="ignore", statistic="each-order")
+    effects = Effects(carry_over=carry_over)
+    found = simulate(SHARED_MACHINE, 0.01, protocol, effects=effects, experiments=EXPERIMENTS, seed=9)
+    assert found.pass_rate <= at_most(0.025)
+    real = simulate(
+        SHARED_MACHINE, 0.01, protocol, effects=Effects(gain=0.05), experiments=EXPERIMENTS, seed=9
+    )
+    assert real.pass_rate >= 0.94
 
 
 def test_m02_carry_over_is_withheld_more_often_with_the_order_rule() -> None:

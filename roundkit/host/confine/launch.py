@@ -79,7 +79,7 @@ class Launch:
         limits: What it may use.
         deadline: When it ends.
         cgroup: Groups to put it into.
-        before_start: Called with the waiting command's process id.
+        at_gate: Called with the process id of the command while it waits at its gate.
     """
 
     identity: Identity
@@ -89,7 +89,7 @@ class Launch:
     limits: Limits
     deadline: Deadline
     cgroup: Cgroup
-    before_start: Callable[[int], None] | None = None
+    at_gate: Callable[[int], None]
     _supervisor: Supervisor | None = None
 
     def abandon(self) -> None:
@@ -139,7 +139,7 @@ class Launch:
                 limits=self.limits,
                 deadline=self.deadline,
                 cpus=self.cpus,
-                before_start=self.before_start,
+                at_gate=self.at_gate,
             )
             gate.theirs.close()
             theirs.close()

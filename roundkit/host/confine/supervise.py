@@ -67,7 +67,7 @@ class Supervisor:
         limits: Limits of the run.
         deadline: When the run ends.
         cpus: CPUs to bind the command to.
-        before_start: Called with the waiting command's process id, once it is bound.
+        at_gate: Called with the process id of the command while it waits at its gate.
     """
 
     pid: int
@@ -79,7 +79,7 @@ class Supervisor:
     limits: Limits
     deadline: Deadline
     cpus: CpuSet | None
-    before_start: Callable[[int], None] | None = None
+    at_gate: Callable[[int], None]
     course: Course = field(default_factory=Course)
 
     def __post_init__(self) -> None:
@@ -211,8 +211,7 @@ class Supervisor:
         except ProcessLookupError:
             return False
         self._bind(sender)
-        if self.before_start is not None:
-            self.before_start(sender)
+        self.at_gate(sender)
         if self.deadline.expired():
             self._stop("deadline")
             return False

@@ -1,0 +1,88 @@
+"""Which experiments may end early, at which looks, and what the A/A checks say of noise between sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roundkit.models.ledger import AaCheck
+from roundkit.models.measurement import LookPlan, LookRecord, Purpose, SessionNoise
+from roundkit.models.round_plan import Gates
+from roundkit.stats.estimate import Order
+from roundkit.stats.noise import between_session_variance
+from roundkit.stats.sequential import Spending, boundaries, replay, stated_schedule
+from roundkit.stats.tails import normal_sf
+
+
+def plan_looks(gates: Gates, purpose: Purpose) -> LookPlan | None:
+    """Return the looks of an experiment; None for one that has every pair.
+
+    Only a ticket's experiment may end early: it selects, and every figure that is called a gain is measured
+    again with all pairs.
+
+    Args:
+        gates: The round's gates.
+        purpose: What the experiment is for.
+    """
+    early = gates.early_stopping
+    if early is None or purpose != "ticket":
+        return None
+    cap = gates.ab_ba_pairs
+    looks = (*range(early.first_look, cap, early.every), cap)
+    spending = Spending(alpha=normal_sf(gates.sigma_min), exponent=early.spending_exponent)
+    return LookPlan(
+        looks=looks,
+        boundaries=boundaries(looks, spending),
+        statistic=gates.statistic,
+        futility_power=early.futility_power,
+        futility_optimism=early.futility_optimism,
+    )
+
+
+def take_looks(
+    differences: Sequence[float], orders: Sequence[Order], plan: LookPlan, tau: float
+) -> tuple[LookRecord, ...]:
+    """Recompute every look of an experiment, up to the one that ends it.
+
+    Args:
+        differences: Log ratios of all pairs, in the order in which they ran.
+        orders: Order of each pair.
+        plan: The looks.
+        tau: Standard deviation between sessions, a log ratio.
+    """
+    schedule = stated_schedule(
+        plan.looks,
+        plan.boundaries,
+        futility_power=plan.futility_power,
+        futility_optimism=plan.futility_optimism,
+    )
+    return tuple(
+        LookRecord(
+            pairs=look.n,
+            boundary=look.boundary,
+            statistic=look.statistic,
+            z=look.z_eff,
+            conditional_power=look.conditional_power,
+            stop=look.stop,
+        )
+        for look in replay(differences, orders, schedule, statistic=plan.statistic, tau=tau)
+    )
+
+
+def session_noise(checks: Sequence[AaCheck], gates: Gates) -> SessionNoise | None:
+    """Return the noise between sessions that A/A checks show; None before the plan's number of them.
+
+    Args:
+        checks: The round's A/A checks so far, oldest first. Those before the last pause that was ended do not
+            count: the machine was another one.
+        gates: The round's gates.
+    """
+    resumed = [number for number, check in enumerate(checks) if check.resumes]
+    seen = [
+        (check.delta, check.standard_error)
+        for check in checks[max(resumed, default=0) :]
+        if check.delta is not None and check.standard_error is not None
+    ]
+    if gates.session_checks is None or len(seen) < gates.session_checks:
+        return None
+    variance = between_session_variance([delta for delta, _ in seen], [error for _, error in seen])
+    return None if variance is None else SessionNoise(checks=len(checks), variance=variance)
