@@ -125,13 +125,18 @@ def boundary_arguments(
     build.add("--remount-ro", "/dev", "--perms", "0755", "--dir", "/run")
     _home(build, places, env, limits)
     for place in places:
-        inside = any(place.at.is_relative_to(other.at) for other in places if other is not place)
-        build.bind(place, make_parents=not inside)
+        build.bind(place, make_parents=not _is_within(place, places))
     build.add("--remount-ro", "/")
     for name, value in env.items():
         build.add("--setenv", name, value)
     build.add("--chdir", str(cwd), "--json-status-fd", str(STATUS_FD), "--seccomp", str(SECCOMP_FD))
     return Arguments(tuple(build.words), build.fds, tuple(build.mounts))
+
+
+def _is_within(place: Place, places: Sequence[Place]) -> bool:
+    """Say whether a place lies in another one, where bubblewrap finds its mount point."""
+    at = str(place.at)
+    return any(at.startswith(f"{other.at}/") for other in places)
 
 
 @cache

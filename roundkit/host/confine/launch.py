@@ -122,7 +122,8 @@ class Launch:
                 **arguments.fds,
             }
             try:
-                pid = spawn([*self.identity.prefix, "--args", str(ARGS_FD), "--", *self.gated], fds)
+                with self.cgroup.entered():
+                    pid = spawn([*self.identity.prefix, "--args", str(ARGS_FD), "--", *self.gated], fds)
             except OSError as error:
                 raise ConfinementUnavailable(
                     "spawn", f"{self.identity.prefix[0]}: {error.strerror}"
