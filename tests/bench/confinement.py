@@ -17,7 +17,7 @@ from support.synthetic import SYSTEM_PYTHON, reachable_folder
 from roundkit.core.clock import Deadline
 from roundkit.host.confine import Execution, Limits, Network, confined_execute
 from roundkit.host.confine.backend import find_backend
-from roundkit.host.confine.bwrap import ARGS_FD, SECCOMP_FD, STATUS_FD, boundary_arguments
+from roundkit.host.confine.bwrap import ARGS_FD, SECCOMP_FD, STATUS_FD, Builder
 from roundkit.host.confine.identity import take_identity
 from roundkit.host.confine.ownership import lend
 from roundkit.host.confine.places import open_places
@@ -117,14 +117,12 @@ def _bare_s(checkout: Path, trial: Path) -> float:
         identity = take_identity(find_backend().path, stack)
         if identity.slot is not None:
             lend(places, identity.slot, stack)
-        arguments = boundary_arguments(
-            places, cwd=PurePosixPath(trial), env=ENV, limits=LIMITS, network=Network.none(),
-            uid=identity.uid, gid=identity.gid, stack=stack,
-        )  # fmt: skip
+        build = Builder(places, uid=identity.uid, gid=identity.gid, network=Network.none(), stack=stack)
+        arguments = build.arguments(cwd=PurePosixPath(trial), env=ENV, limits=LIMITS)
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, null)
         fds = {
-            **dict.fromkeys((0, 1, 2, STATUS_FD), null), **arguments.fds,
+            **dict.fromkeys((0, 1, 2, STATUS_FD), null), **build.fds,
             ARGS_FD: memory_file("args", arguments.encoded(), stack),
             SECCOMP_FD: memory_file("filter", filter_program(pin_cpus=False), stack),
         }  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import refuse
 from roundkit.host.confine.backend import find_backend
-from roundkit.host.confine.bwrap import PRIVATE_PLACES, boundary_arguments
+from roundkit.host.confine.bwrap import PRIVATE_PLACES, Arguments, Builder
 from roundkit.host.confine.cgroup import Cgroup
 from roundkit.host.confine.diagnose import diagnose
 from roundkit.host.confine.gate import check_env, gate_argv
@@ -76,35 +76,20 @@ def confined_execute(
         cgroup = Cgroup(limits)
         stack.callback(cgroup.close)
         _check_required(limits, cgroup)
-        if identity.slot is not None:
-            lend(places, identity.slot, stack)
-        boundary = Boundary(
-            version=backend.version,
-            uid=identity.uid,
-            dropped_from_root=identity.dropped,
-            network=network.kind,
-            seccomp=True,
-            mounts=(),
-            limits=describe_limits(limits, cgroup.enforced),
-            cpus=None if cpus is None else tuple(sorted(cpus)),
-            env_names=tuple(sorted(env)),
+        launch = Launch(
+            identity, gate_argv(argv, limits, cgroup.enforced), streams, cpus, limits, deadline, cgroup
         )
-        gated = gate_argv(argv, limits, cgroup.enforced)
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup)
         disk = DiskWatch(places, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
-            arguments = boundary_arguments(
-                reachable,
-                cwd=PurePosixPath(cwd),
-                env=env,
-                limits=limits,
-                network=network,
-                uid=identity.uid,
-                gid=identity.gid,
-                stack=stack,
-            )
-            return launch.run(arguments, disk)
+            build = Builder(reachable, uid=identity.uid, gid=identity.gid, network=network, stack=stack)
+
+            def describe() -> Arguments:
+                if identity.slot is not None:
+                    lend(places, identity.slot, stack)
+                return build.arguments(cwd=PurePosixPath(cwd), env=env, limits=limits)
+
+            return launch.run(build.fds, describe, disk)
 
         if identity.dropped:
             ending = with_staged(places, build_and_run, launch.abandon)
@@ -115,6 +100,17 @@ def confined_execute(
             unavailable = diagnose(identity.prefix)
             if unavailable is not None:
                 raise unavailable
+        boundary = Boundary(
+            version=backend.version,
+            uid=identity.uid,
+            dropped_from_root=identity.dropped,
+            network=network.kind,
+            seccomp=True,
+            mounts=ending.mounts,
+            limits=describe_limits(limits, cgroup.enforced),
+            cpus=None if cpus is None else tuple(sorted(cpus)),
+            env_names=tuple(sorted(env)),
+        )
         return execution(argv, ending, boundary, limits, cgroup)
 
 

@@ -78,7 +78,7 @@ def execution(
         stderr_sha256=err.sha256(),
         stdout_bytes=None if out is None else out.total_bytes,
         stderr_bytes=err.total_bytes,
-        boundary=boundary.model_copy(update={"mounts": ending.mounts}),
+        boundary=boundary,
         detail=detail,
     )
 

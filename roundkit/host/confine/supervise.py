@@ -59,6 +59,7 @@ class Supervisor:
 
     Attributes:
         pid: Process id of bubblewrap.
+        prepare: What is left to do while bubblewrap starts; the boundary is not built before it is done.
         gate: The start gate.
         status_fd: Read end of bubblewrap's status pipe.
         captures: Captured streams.
@@ -70,6 +71,7 @@ class Supervisor:
     """
 
     pid: int
+    prepare: Callable[[], None]
     gate: Gate
     status_fd: int
     captures: Sequence[BoundedCapture]
@@ -106,8 +108,10 @@ class Supervisor:
 
         Raises:
             ConfinementUnavailable: A limit or the CPU binding cannot be applied, or a process does not die.
+            Refused: What ``prepare`` raises.
         """
         try:
+            self.prepare()
             # Whatever is started by a process that was born in the groups is born there, too. Moving one
             # can take milliseconds, so it goes on while the boundary is being built.
             with suppress(OSError):
