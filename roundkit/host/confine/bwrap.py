@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from roundkit.host.confine.overlay import OpenOverlay
 from roundkit.host.confine.places import Place
 from roundkit.host.confine.spawn import FIRST_FREE_FD, memory_file
-from roundkit.host.confine.types import Limits, MountRecord, Network
+from roundkit.host.confine.types import CHANGED, WORK, Limits, MountRecord, Network
 
 ARGS_FD = 4
 STATUS_FD = 5
@@ -75,6 +76,19 @@ class _Words:
         self.add("--bind-fd" if place.writable else "--ro-bind-fd", str(fd), str(place.at))
         self.mounts.append(place.record())
 
+    def overlay(self, overlay: OpenOverlay) -> None:
+        at = str(overlay.at)
+        self.parents(at)
+        # By path, since bubblewrap would leave a descriptor open for the command.
+        for layer in overlay.layers:
+            self.add("--overlay-src", str(layer.path))
+        if overlay.changes is None:
+            self.add("--ro-overlay", at)
+        else:
+            self.add("--overlay", f"{overlay.changes.path}/{CHANGED}", f"{overlay.changes.path}/{WORK}", at)
+        self.made.add(at)
+        self.mounts += overlay.records()
+
 
 class Builder:
     """Describes one boundary for bubblewrap: first what it is passed, then the words that name it.
@@ -88,12 +102,21 @@ class Builder:
         gid: Group id of the command.
         network: What the command may reach.
         stack: Closes the descriptors of generated files.
+        overlay: A folder put together of layers, below all places.
     """
 
     def __init__(
-        self, places: Sequence[Place], *, uid: int, gid: int, network: Network, stack: ExitStack
+        self,
+        places: Sequence[Place],
+        *,
+        uid: int,
+        gid: int,
+        network: Network,
+        stack: ExitStack,
+        overlay: OpenOverlay | None = None,
     ) -> None:
         self._places = places
+        self._overlay = overlay
         self._network = network
         self.fds: dict[int, int] = {}
         self._files = {
@@ -128,13 +151,22 @@ class Builder:
             build.private(at, limits, "1777")
         build.add("--remount-ro", "/dev", "--perms", "0755", "--dir", "/run")
         _home(build, self._places, env, limits)
+        if self._overlay is not None:
+            build.overlay(self._overlay)
         for place, fd in zip(self._places, self._place_fds, strict=True):
-            build.bind(place, fd, make_parents=not _is_within(place, self._places))
+            build.bind(place, fd, make_parents=not self._is_within_another(place))
         build.add("--remount-ro", "/")
         for name, value in env.items():
             build.add("--setenv", name, value)
         build.add("--chdir", str(cwd), "--json-status-fd", str(STATUS_FD), "--seccomp", str(SECCOMP_FD))
         return Arguments(tuple(build.words), tuple(build.mounts))
+
+    def _is_within_another(self, place: Place) -> bool:
+        """Say whether a place lies in another one, where bubblewrap finds its mount point."""
+        tops = [other.at for other in self._places]
+        if self._overlay is not None:
+            tops.append(self._overlay.at)
+        return any(str(place.at).startswith(f"{top}/") for top in tops)
 
     def _system(self, build: _Words) -> None:
         """Assemble the root from the system's library and binary folders, with a small /etc of its own."""
@@ -147,12 +179,6 @@ class Builder:
                 build.host_dir(path)
         if self._network.kind == "host" and Path("/etc/ssl/certs").is_dir():
             build.host_dir("/etc/ssl/certs")
-
-
-def _is_within(place: Place, places: Sequence[Place]) -> bool:
-    """Say whether a place lies in another one, where bubblewrap finds its mount point."""
-    at = str(place.at)
-    return any(at.startswith(f"{other.at}/") for other in places)
 
 
 @cache

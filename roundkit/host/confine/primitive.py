@@ -16,11 +16,12 @@ from roundkit.host.confine.diagnose import diagnose
 from roundkit.host.confine.gate import check_env, gate_argv
 from roundkit.host.confine.identity import take_identity
 from roundkit.host.confine.launch import Ending, Launch, take_over
+from roundkit.host.confine.overlay import open_overlay
 from roundkit.host.confine.ownership import lend
 from roundkit.host.confine.places import Place, open_places
 from roundkit.host.confine.record import describe_limits, execution
 from roundkit.host.confine.staging import with_staged
-from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network
+from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network, Overlay
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
@@ -35,6 +36,7 @@ def confined_execute(
     env: Mapping[str, str],
     limits: Limits,
     cpus: CpuSet | None = None,
+    overlay: Overlay | None = None,
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
@@ -55,6 +57,7 @@ def confined_execute(
         env: Its environment, all of it.
         limits: What it may use.
         cpus: CPUs that it is bound to.
+        overlay: A folder put together of layers; the other places may lie in it.
         network: What it may reach.
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
@@ -72,6 +75,7 @@ def confined_execute(
         _check_request(argv, cwd, env, cpus)
         backend = find_backend()
         places = open_places(writable, readable, stack)
+        layers = None if overlay is None else open_overlay(overlay, places, stack)
         identity = take_identity(backend.path, stack)
         cgroup = Cgroup(limits)
         stack.callback(cgroup.close)
@@ -79,22 +83,32 @@ def confined_execute(
         launch = Launch(
             identity, gate_argv(argv, limits, cgroup.enforced), streams, cpus, limits, deadline, cgroup
         )
-        disk = DiskWatch(places, limits, PRIVATE_PLACES)
+        if layers is not None and identity.dropped:
+            layers = layers.owned_by(identity.uid)
+        granted = places if layers is None else [*places, *layers.places]
+        disk = DiskWatch(granted, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
-            build = Builder(reachable, uid=identity.uid, gid=identity.gid, network=network, stack=stack)
+            build = Builder(
+                reachable[: len(places)],
+                uid=identity.uid,
+                gid=identity.gid,
+                network=network,
+                stack=stack,
+                overlay=None if layers is None else layers.reached_by(reachable[len(places) :]),
+            )
 
             def describe() -> Arguments:
                 if identity.slot is not None:
-                    lend(places, identity.slot, stack)
+                    lend(granted, identity.slot, stack)
                 return build.arguments(cwd=PurePosixPath(cwd), env=env, limits=limits)
 
             return launch.run(build.fds, describe, disk)
 
         if identity.dropped:
-            ending = with_staged(places, build_and_run, launch.abandon)
+            ending = with_staged(granted, build_and_run, launch.abandon)
         else:
-            ending = build_and_run(places)
+            ending = build_and_run(granted)
         if not ending.course.started and ending.course.reason is None:
             # Either this host cannot do it at all, or this call asked for something that cannot be built.
             unavailable = diagnose(identity.prefix)
