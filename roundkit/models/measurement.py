@@ -212,12 +212,12 @@ class SideIdentity(Record):
     """What one side was: commit, tree, and the digest of its built files before and after the experiment.
 
     A digest is null where the experiment ended, by its ``reason``, before it was taken. ``checkout`` says how
-    its files were laid on the disk.
+    its files were laid on the disk, and is not written where it is ``plain``, as in all older evidence.
     """
 
     commit: CommitId
     tree: CommitId
-    checkout: CheckoutKind = "plain"
+    checkout: CheckoutKind = Field(default="plain", exclude_if=lambda kind: kind == "plain")
     files_sha256_before: Digest | None
     files_sha256_after: Digest | None
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench import confinement, coordinator, scope, startup, submit, utilization
+from bench import confinement, coordinator, materialize, scope, startup, submit, utilization
 from bench.result import Figure, Result, measured
 from bench.table import render, rewrite
 
@@ -15,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BENCHMARKS: dict[str, Callable[[bool], Iterable[Figure]]] = {
     "confinement": confinement.measure,
     "coordinator": coordinator.measure,
+    "materialize": materialize.measure,
     "scope": scope.measure,
     "startup": startup.measure,
     "submit": submit.measure,
