@@ -14,7 +14,7 @@ from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
 
 Side = Literal["baseline", "candidate"]
 Role = Literal["benchmark", "driver", "worker", "validator"]
-Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone"]
+Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone", "compare"]
 VerdictName = Literal["pass", "fail", "not-measured", "invalid"]
 Outcome = Literal["complete", "candidate-broke", "baseline-broke", "infrastructure"]
 

@@ -163,7 +163,7 @@ def _build(
     materialize(repository, commit, checkout, omit=GlobSet(plan.campaign.hidden_paths))
     report(f"building the {side}, {commit}")
     built = build_checkout(
-        plan,
+        plan.campaign,
         bench.spec,
         commit=commit,
         tree=Repository(repository).tree_id(commit),
