@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from roundkit.models.measurement import VerdictRecord
 
 _UNKNOWN = "–"
+_NO_METRIC = (
+    'A benchmark writes {"metrics": {"NAME": 1.23}} to the file named in ROUNDKIT_RESULT_PATH; without'
+    " --metric its wall time counts."
+)
 
 
 def show_comparison(comparison: Comparison) -> None:
@@ -37,6 +42,8 @@ def show_comparison(comparison: Comparison) -> None:
     notes = [early_note(comparison)]
     if verdict.forgeable and comparison.run_spec.benchmark.instrument == "reported":
         notes.append("The figures are reported by the process that runs B, so B could forge them.")
+    if verdict.reason.endswith("-result"):
+        notes.append(_NO_METRIC)
     untuned = [fact.name for fact in comparison.environment.tuning if fact.tuned is False]
     if untuned and verdict.verdict == "not-measured":
         notes.append(f"Untuned on this machine: {', '.join(untuned)}; `roundkit noise` says more.")
@@ -67,11 +74,12 @@ def show_noise(report: NoiseReport, words: Sequence[str]) -> None:
 
 
 def noise_yaml(report: NoiseReport) -> str:
-    """Return the ``noise:`` block of a campaign's test plan."""
+    """Return the ``noise:`` block of a campaign's test plan, indented as it stands there."""
     from roundkit.core.yamlfile import dump_yaml
 
     assert report.noise is not None
-    return dump_yaml({"noise": report.noise.to_json_value()}).decode().rstrip("\n")
+    block = dump_yaml({"noise": report.noise.to_json_value()}).decode().rstrip("\n")
+    return textwrap.indent(block, "  ")
 
 
 def _noise_table(rows: Sequence[InstrumentNoise]) -> Table:

@@ -48,7 +48,9 @@ def pair_gains(comparison: Comparison) -> alt.LayerChart:
     )  # fmt: skip
     lines = [horizontal(0.0, dash=False), horizontal(round(100 * spec.gates.min_gain, 3))]
     if verdict.low is not None and verdict.high is not None and verdict.gain is not None:
-        band = alt.Chart().mark_rect(color=BLUE, opacity=0.08).encode(
+        # Once, not once a pair: what is see-through would add up.
+        once = alt.Chart().transform_filter("datum.pair === 1")
+        band = once.mark_rect(color=BLUE, opacity=0.15).encode(
             y=alt.datum(round(100 * verdict.low, 3)), y2=alt.datum(round(100 * verdict.high, 3))
         )  # fmt: skip
         middle = alt.Chart().mark_rule(color=BLUE, strokeWidth=2).encode(

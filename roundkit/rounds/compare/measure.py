@@ -116,8 +116,8 @@ def compare(
     sides = locate(baseline, "A"), locate(candidate, "B")
     with stop_on_signal(first=STOPPING, at_once=AT_ONCE) as stop, workplace() as work:
         bench = open_bench(*sides, options, work, name="measure")
-        before = environment(bench.plan.device_sets)
         pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
+        before = environment(pool, bench.plan.device_sets)
         runner = Runner(pool, stop, report, progress)
         try:
             first = build(bench, "baseline", runner)
@@ -194,9 +194,10 @@ def request_for(
     )
 
 
-def environment(device_sets: tuple[DeviceSet, ...]) -> Environment:
-    """Return what the machine is, and how it is tuned on the cores that come first."""
-    cores = [int(device) for device in device_sets[0].devices]
+def environment(pool: DevicePool, device_sets: tuple[DeviceSet, ...]) -> Environment:
+    """Return what the machine is, and how it is tuned on the cores that will be taken."""
+    taken = (*pool.free_sets(), *device_sets)[0]
+    cores = [int(device) for device in taken.devices]
     return Environment(
         roundkit=__version__,
         python=sys.version.split()[0],

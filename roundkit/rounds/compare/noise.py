@@ -62,8 +62,8 @@ def measure_noise(
     side = locate(path, "PATH")
     with stop_on_signal(first=STOPPING, at_once=AT_ONCE) as stop, workplace() as work:
         bench = open_bench(side, side, options, work, name="noise")
-        before = environment(bench.plan.device_sets)
         pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
+        before = environment(pool, bench.plan.device_sets)
         try:
             runs = _runs(bench, options, Runner(pool, stop, report, progress))
         finally:
