@@ -14,7 +14,7 @@ from roundkit.cli.options import command_words, even_pairs
 
 if TYPE_CHECKING:
     from roundkit.models.comparison import Comparison
-    from roundkit.rounds.compare import CompareOptions
+    from roundkit.rounds.compare.options import CompareOptions
 
 _PANEL = "Start here"
 _NOISE_PAIRS = 20
@@ -107,8 +107,7 @@ def measure(
 
     Example: roundkit measure .@HEAD~1 . --benchmark "python3 bench.py"
     """
-    from roundkit.cli.compare_tables import show_comparison
-    from roundkit.rounds.compare import check_output
+    from roundkit.rounds.compare.saved import check_output
 
     for path, option in ((json_file, "--json"), (html, "--html"), (pyperf, "--pyperf")):
         if path is not None:
@@ -127,7 +126,7 @@ def measure(
             _check_pyperf(options)
         comparison = _measured(a, b, options)
     _write(comparison, json_file, html, pyperf, saved)
-    show_comparison(comparison)
+    _show(comparison)
     if comparison.verdict.verdict != "pass":
         raise typer.Exit(1)
 
@@ -166,7 +165,7 @@ def noise(
     from roundkit.cli.compare_tables import show_noise
     from roundkit.cli.progress import TrialProgress
     from roundkit.core.files import write_json
-    from roundkit.rounds.compare import check_output, measure_noise, noise_words
+    from roundkit.rounds.compare.saved import check_output
 
     if json_file is not None:
         check_output(json_file, "--json")
@@ -175,6 +174,8 @@ def noise(
         validator=validator, build=build, package=package, protect=None, pairs=pairs, min_gain=None,
         all_pairs=True, cpus=cpus, python=python, read=read, timeout=timeout,
     )  # fmt: skip
+    from roundkit.rounds.compare.noise import measure_noise, noise_words
+
     with TrialProgress("trials") as shown:
         report = measure_noise(path, options, report=shown.say, progress=shown.advance)
     if json_file is not None:
@@ -182,9 +183,15 @@ def noise(
     show_noise(report, noise_words(report))
 
 
+def _show(comparison: Comparison) -> None:
+    from roundkit.cli.compare_tables import show_comparison
+
+    show_comparison(comparison)
+
+
 def _measured(a: str, b: str, options: CompareOptions) -> Comparison:
     from roundkit.cli.progress import TrialProgress
-    from roundkit.rounds.compare import compare
+    from roundkit.rounds.compare.measure import compare
 
     with TrialProgress("trials") as shown:
         return compare(a, b, options, report=shown.say, progress=shown.advance)
@@ -193,7 +200,7 @@ def _measured(a: str, b: str, options: CompareOptions) -> Comparison:
 def _again(saved: Path, *, given: tuple[str | None, ...]) -> Comparison:
     """Read a comparison, and take its verdict again from the raw samples."""
     from roundkit.core.errors import RoundkitError
-    from roundkit.rounds.compare import read_comparison
+    from roundkit.rounds.compare.saved import read_comparison
     from roundkit.rules.comparison import disagreements
 
     if any(word is not None for word in given):
@@ -224,7 +231,8 @@ def _options(
     read: list[Path] | None,
     timeout: float | None,
 ) -> CompareOptions:
-    from roundkit.rounds.compare import CompareOptions, instruments
+    from roundkit.rounds.compare.instruments import instruments
+    from roundkit.rounds.compare.options import CompareOptions
 
     if benchmark is None:
         raise typer.BadParameter("say what to run", param_hint="--benchmark")
@@ -258,7 +266,7 @@ def _options(
 
 def _check_pyperf(options: CompareOptions) -> None:
     from roundkit.analysis.exporters.pyperf import pyperf_unit
-    from roundkit.rounds.compare import METRICS
+    from roundkit.rounds.compare.instruments import METRICS
 
     _, unit = METRICS.get(options.instrument, ("", options.unit))
     pyperf_unit(unit, options.direction)

@@ -84,7 +84,7 @@ def _headline(comparison: Comparison) -> Html:
     notes = [early_note(comparison), _LEAVE_OUT.get(instrument)]
     notes.append(FORGEABLE if verdict.forgeable and instrument == "reported" else None)
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes if note)
-    sides = f"A: {plan.baseline.given}. B: {plan.candidate.given}."
+    sides = f"A: {plan.baseline.given}; B: {plan.candidate.given}"
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Comparison of two checkouts, '
         f"{moment(plan.planned_utc)}</p><h1>{escape(_short(comparison))}</h1>{warned}"

@@ -18,7 +18,9 @@ import pyperf
 import pytest
 from support.checkouts import FAST, METRIC, PYTHON, Bench, Ran, argv
 from support.synthetic import commit_all, reachable_folder
+from typer.testing import CliRunner
 
+from roundkit.cli.app import app
 from roundkit.core.git import Repository
 from roundkit.core.yamlfile import load_yaml, plain
 from roundkit.host.lease import holders
@@ -200,12 +202,14 @@ def test_m12_a_shell_benchmark_with_a_build_and_the_revisions_of_a_repository(be
 
 def test_m12_a_clock_of_the_coordinators_own_needs_no_metric(bench: Bench) -> None:
     ran = bench.run(
-        "measure", "a", "b", "--benchmark", "/bin/sh build.sh", "--instrument", "cpu", *SIX,
-        "--min-gain", "0.9", "--json", "c.json", expect=1,
+        "measure", "a", "b", *BENCHMARK, "--instrument", "cpu", *SIX, "--min-gain", "0.9",
+        "--json", "c.json", expect=1,
     )  # fmt: skip
     saved = comparison(bench, "c.json")
     assert saved.run_spec.metric.name == "cpu_ms"
-    assert saved.verdict.verdict in {"not-measured", "fail"} or "instrument-missing" in ran.out
+    assert ran.out.splitlines()[-1].startswith(f"{saved.verdict.verdict}: ")
+    assert saved.experiment is not None
+    assert len(saved.experiment.trials) == 14
 
 
 def test_m12_a_broken_candidate_fails_and_a_broken_baseline_is_no_verdict(bench: Bench) -> None:
@@ -215,6 +219,10 @@ def test_m12_a_broken_candidate_fails_and_a_broken_baseline_is_no_verdict(bench:
     assert "candidate-crashed" in (bench.root / "c.html").read_text()
     ran = bench.run("measure", "broken", "a", *BENCHMARK, *METRIC, *SIX, expect=1)
     assert "invalid: baseline-crashed" in ran.out
+
+
+def test_m12_a_candidate_that_does_not_build_fails_and_a_baseline_ends_it(bench: Bench) -> None:
+    bench.add("broken", prog_py="raise SystemExit('no such thing')")
     failing = ("--build", f"{PYTHON} -c 'import prog'")
     ran = bench.run("measure", "a", "broken", *BENCHMARK, *METRIC, *failing, "--json", "c.json", expect=1)
     assert ran.out.splitlines()[-1] == "fail: candidate-build"
@@ -226,7 +234,7 @@ def test_m12_a_broken_candidate_fails_and_a_broken_baseline_is_no_verdict(bench:
 
 
 def test_m12_a_benchmark_that_reports_no_metric_is_told_how(bench: Bench) -> None:
-    ran = bench.run("measure", "a", "b", "--benchmark", "/bin/sh build.sh", *METRIC, *SIX, expect=1)
+    ran = bench.run("measure", "a", "b", "--benchmark", "/bin/sh quiet.sh", *METRIC, *SIX, expect=1)
     assert "ROUNDKIT_RESULT_PATH" in ran.out
     assert "invalid: baseline-result" in ran.out
 
@@ -239,30 +247,38 @@ def test_m12_a_validator_that_rejects_is_final(bench: Bench) -> None:
     assert "the answer is False" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["a", "none"], "[side-missing] B"),
-        (["a", "a@main"], "[not-a-repository] B"),
-        (["a", "b", "--cpus", "4096"], "[device-missing] --cpus"),
-        (["a", "b", "--html", "no/such/folder.html"], "[output-folder] --html"),
-        (["a", "b", "--python", "/no/python"], "[interpreter-missing] --python"),
-        (["a", "b", "--read", "/no/folder"], "[readable-missing] --read"),
-        (["a", "b", "--metric", "rate", "--unit", "1/s", "--pyperf", "p.json"], "[pyperf-unit] --pyperf"),
-    ],
-)
-def test_m12_what_is_wrong_is_refused_before_anything_runs(bench: Bench, words: list[str], said: str) -> None:
-    assert said in bench.run("measure", *words, *BENCHMARK, expect=3).err
+def test_m12_what_is_wrong_is_refused_all_at_once_before_anything_runs(bench: Bench) -> None:
+    words = ("--cpus", "4096", "--python", "/no/python", "--read", "/no/folder", "--build", "make-nothing")
+    refused = bench.run("measure", "a", "b", *BENCHMARK, *words, expect=3)
+    for said in (
+        "[device-missing] --cpus",
+        "[interpreter-missing] --python",
+        "[readable-missing] --read",
+        "[command-missing] --build",
+    ):
+        assert said in refused.err
 
 
-def test_m12_wrong_commands_and_revisions_are_refused(bench: Bench) -> None:
-    for command in ("python3 none.py", "no-such-program", "./none"):
-        refused = bench.run("measure", "a", "b", "--benchmark", command, expect=3)
-        assert "[command-missing] --benchmark" in refused.err
+def test_m12_places_that_cannot_be_written_and_metrics_that_pyperf_lacks_are_refused(bench: Bench) -> None:
+    refused = bench.run("measure", "a", "b", *BENCHMARK, "--html", "no/such/folder.html", expect=3)
+    assert "[output-folder] --html" in refused.err
+    rate = ("--metric", "rate", "--unit", "1/s", "--direction", "higher", "--pyperf", "p.json")
+    assert "[pyperf-unit] --pyperf" in bench.run("measure", "a", "b", *BENCHMARK, *rate, expect=3).err
+
+
+def test_m12_sides_that_are_not_there_are_refused(bench: Bench) -> None:
+    assert "[side-missing] B" in bench.run("measure", "a", "none", *BENCHMARK, expect=3).err
+    assert "[not-a-repository] B" in bench.run("measure", "a", "a@main", *BENCHMARK, expect=3).err
     repository = Repository(bench.root / "a")
     repository.git("init", "--quiet", "--initial-branch", "main")
     commit_all(repository, ["."], "one")
     assert "[unknown-revision] A" in bench.run("measure", "a@none", "a", *BENCHMARK, expect=3).err
+
+
+@pytest.mark.parametrize("command", ["python3 none.py", "./none"])
+def test_m12_a_benchmark_that_is_not_there_is_refused(bench: Bench, command: str) -> None:
+    refused = bench.run("measure", "a", "b", "--benchmark", command, expect=3)
+    assert "[command-missing] --benchmark" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -276,8 +292,10 @@ def test_m12_wrong_commands_and_revisions_are_refused(bench: Bench) -> None:
         (["a", "b", *BENCHMARK, "--unit", "s"], "those of --metric"),
     ],
 )
-def test_m12_wrong_usage_exits_with_2(bench: Bench, words: list[str], said: str) -> None:
-    assert said in " ".join(bench.run("measure", *words, expect=2).err.split())
+def test_m12_wrong_usage_exits_with_2(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["measure", *words])
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
 
 
 def sleeping(script: str) -> list[str]:
@@ -372,5 +390,5 @@ def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: B
 
 
 def test_m12_noise_of_a_benchmark_that_breaks_is_a_sentence(bench: Bench) -> None:
-    ran = bench.run("noise", "a", "--benchmark", "/bin/sh build.sh", *METRIC, *SIX, expect=1)
+    ran = bench.run("noise", "a", "--benchmark", "/bin/sh quiet.sh", *METRIC, *SIX, expect=1)
     assert "the benchmark cannot be measured: baseline-result" in ran.err

@@ -53,6 +53,7 @@ FILES = {
     "bench.sh": SHELL_BENCH,
     "build.sh": SHELL_BUILD,
     "source.txt": "x" * 40,
+    "quiet.sh": "exit 0\n",
     "sleep.sh": "sleep 0.4\n",
     "sleep-long.sh": "exec sleep 600.25\n",
 }
