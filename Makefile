@@ -44,7 +44,7 @@ chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and co
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)
 
 bench: $(READY) ## Measure roundkit's own speed and write docs/performance.md anew (ROWS="scope submit" for some)
-	@PYTHONPATH=tests $(BIN)/python -m bench $(ROWS)
+	@PYTHONPATH=tests $(BIN)/python -m bench --measurement docs/measurement.md $(ROWS)
 
 lint: $(READY) ## Check style, types and import directions
 	@$(BIN)/ruff check .

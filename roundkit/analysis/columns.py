@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from roundkit.core.errors import Refusal, Refused
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 
 _TEXT = pl.String()
 _TIME = pl.Datetime("us", "UTC")
@@ -56,8 +57,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("metric", _TEXT, "", "name of the metric that decides"),
         Column("unit", _TEXT, "", "its unit"),
         Column("direction", _TEXT, "", "which way is better: lower or higher"),
-        Column("instrument", _TEXT, "", "what is measured"),
-        Column("forgeable", _BOOL, "", "whether the candidate runs in the process that reports"),
+        Column("instrument", _TEXT, "", f"what is measured; {INSTRUCTIONS_SAY_NOTHING}"),
+        Column("forgeable", _BOOL, "", "whether the candidate can reach its own figure"),
         Column("min_gain", _FLOAT, "fraction", "the rollback line"),
         Column("sigma_min", _FLOAT, "sigma", "evidence that a verdict needs"),
         Column("pairs", _INT, "", "pairs of one experiment"),

@@ -42,7 +42,7 @@ def round_rows(evidence: RoundEvidence) -> Iterator[Row]:
         "unit": plan.campaign.metric.unit,
         "direction": plan.campaign.metric.direction,
         "instrument": plan.campaign.benchmark.instrument,
-        "forgeable": plan.campaign.benchmark.forgeable,
+        "forgeable": evidence.run_spec.forgeable,
         "min_gain": gates.min_gain,
         "sigma_min": gates.sigma_min,
         "pairs": gates.ab_ba_pairs,

@@ -30,6 +30,7 @@ def check_experiments(material: Material) -> list[Check]:
             "schedule", _schedule_problems(material), "coins and seeds follow from the revealed secret"
         ),
         *conclude("medians", _median_problems(material), f"{trials} trials, from raw repetitions"),
+        *conclude("counts", _count_problems(material), "instructions add up, process by process"),
         *conclude("clocks", _clock_problems(material), "reported times agree with the coordinator's clock"),
         *conclude("confinement", _confinement_problems(material), "every run within a boundary on record"),
         *conclude("sides", _side_problems(material), "files unchanged during every experiment"),
@@ -88,16 +89,41 @@ def _median_problems(material: Material) -> Iterator[Disagreement]:
 
 
 def _own_reading(trial: Trial, material: Material) -> float | None:
-    """Return the coordinator's own reading in milliseconds, where that is what decides."""
-    read = {"wall": trial.resources.wall_s, "cpu": trial.resources.cpu_s}
-    seconds = read.get(material.spec.benchmark.instrument)
+    """Return the coordinator's own reading in the metric's unit, where that is what decides."""
+    resources, instrument = trial.resources, material.spec.benchmark.instrument
+    if instrument == "instructions":
+        return None if trial.counted is None else float(trial.counted.total)
+    if instrument == "peak-memory":
+        return None if resources.peak_memory_bytes is None else float(resources.peak_memory_bytes)
+    read = {"wall": resources.wall_s, "cpu": resources.cpu_s}
+    seconds = read.get(instrument)
     return None if seconds is None else seconds * _MS_IN_S
+
+
+def _count_problems(material: Material) -> Iterator[Disagreement]:
+    """Hold every count against the round's tool, and its total against its processes."""
+    tool, instrument = material.spec.counting_tool, material.spec.benchmark.instrument
+    if (tool is None) != (instrument != "instructions"):
+        yield Disagreement("run-spec.json", f"the instrument {instrument} with the counting tool {tool}")
+    for record in material.experiments.values():
+        for trial in record.trials:
+            where = f"{record.experiment_id} trial {trial.planned.index}"
+            counted = trial.counted
+            if counted is None:
+                if tool is not None and trial.problem is None:
+                    yield Disagreement(where, "has no count, though instructions decide")
+                continue
+            if counted.tool != tool:
+                yield differs(where, "counting tool", counted.tool, tool)
+            whole = sum(process.instructions for process in counted.processes)
+            if (counted.tool == "valgrind" or counted.processes) and whole != counted.total:
+                yield differs(where, "total of the processes", counted.total, whole)
 
 
 def _clock_problems(material: Material) -> Iterator[Disagreement]:
     spec = material.spec
     tolerance = spec.benchmark.clock_tolerance
-    role: Role = "benchmark" if spec.benchmark.forgeable else "driver"
+    role: Role = "benchmark" if spec.benchmark.single_process else "driver"
     if tolerance is None or spec.benchmark.instrument != "reported":
         return
     for record in material.experiments.values():

@@ -16,6 +16,7 @@ from roundkit.audit.material import Material, read_material
 from roundkit.audit.plan_checks import check_plan
 from roundkit.audit.repository_checks import check_repository
 from roundkit.audit.role_checks import check_roles
+from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
 from roundkit.core.errors import RoundkitError
@@ -30,6 +31,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("verdicts", check_verdicts),
     ("looks", check_looks),
     ("decisions", check_decisions),
+    ("selection", show_selection),
     ("chain", check_chain),
 )
 _BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)

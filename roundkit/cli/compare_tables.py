@@ -12,6 +12,7 @@ from rich.text import Text
 
 from roundkit.cli.tables import console, percent
 from roundkit.core.text import visible
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 
 if TYPE_CHECKING:
     from roundkit.host.tuning import TuningFact
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from roundkit.models.measurement import VerdictRecord
 
 _UNKNOWN = "–"
+_INSTRUCTIONS = f"{INSTRUCTIONS_SAY_NOTHING.capitalize()}."
 _NO_METRIC = (
     'A benchmark writes {"metrics": {"NAME": 1.23}} to the file named in ROUNDKIT_RESULT_PATH; without'
     " --metric its wall time counts."
@@ -40,6 +42,8 @@ def show_comparison(comparison: Comparison) -> None:
     if verdict.gain is not None:
         typer.echo(_gain_line(verdict, metric.name))
     notes = [early_note(comparison)]
+    if comparison.run_spec.benchmark.instrument == "instructions":
+        notes.append(_INSTRUCTIONS)
     if verdict.forgeable and comparison.run_spec.benchmark.instrument == "reported":
         notes.append("The figures are reported by the process that runs B, so B could forge them.")
     if verdict.reason.endswith("-result"):
@@ -63,6 +67,8 @@ def show_noise(report: NoiseReport, words: Sequence[str]) -> None:
     """Print a benchmark's noise, the machine's state, and the block for a campaign."""
     out = console()
     out.print(_noise_table(report.instruments))
+    if any(row.instrument == "instructions" and row.pairs for row in report.instruments):
+        out.print(Text(_INSTRUCTIONS))
     out.print(_tuning_table(report.environment.tuning))
     for line in words:
         typer.echo(visible(line))
@@ -84,13 +90,12 @@ def noise_yaml(report: NoiseReport) -> str:
 
 def _noise_table(rows: Sequence[InstrumentNoise]) -> Table:
     table = Table(title="the same against itself, by instrument", title_justify="left")
-    headings = ("instrument", "median", "sigma", "autocorrelation", "order effect (95 %)")
+    headings = ("instrument", "pairs", "median", "sigma", "autocorrelation", "order effect (95 %)")
     gains = [need.gain for need in next((row.needed for row in rows if row.needed), ())]
-    detectable = [f"{row.pairs} pairs show" for row in rows if row.pairs][:1]
-    for heading in (*headings, *(f"pairs for {100 * gain:.0f} %" for gain in gains), *detectable):
+    for heading in (*headings, *(f"pairs for {100 * gain:.0f} %" for gain in gains), "these pairs show"):
         table.add_column(heading, justify="left" if heading == "instrument" else "right")
     for row in rows:
-        cells = [row.instrument, row.missing] if row.missing else _noise_cells(row)
+        cells = [row.instrument, "none"] if row.missing else _noise_cells(row)
         table.add_row(*(Text(visible(cell or _UNKNOWN)) for cell in cells))
     return table
 
@@ -101,6 +106,7 @@ def _noise_cells(row: InstrumentNoise) -> list[str]:
         order = f"{percent(row.order_effect)} ({percent(row.order_low)} to {percent(row.order_high)})"
     return [
         row.instrument,
+        str(row.pairs),
         f"{row.median:.6g} {row.unit}",
         _UNKNOWN if row.sigma is None else f"{100 * row.sigma:.3g} %",
         _UNKNOWN if row.autocorrelation is None else f"{row.autocorrelation:+.2f}",

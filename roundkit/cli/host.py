@@ -13,10 +13,21 @@ from roundkit.core.text import visible
 
 @app.command(rich_help_panel="Host")
 def doctor() -> None:
-    """Show what this machine can hold candidates in, layer by layer, with the escape probe's result."""
-    from roundkit.host.probes import probe_confinement
+    """Show what this machine can hold candidates in, with the escape probe's result, and its instruments."""
+    from roundkit.host.probes import PROBE_LIMITS, Layer, probe_confinement
+    from roundkit.measure.instruments import instrument_states
 
     layers = probe_confinement()
+    layers += [
+        Layer(
+            name=f"instrument: {state.name}",
+            present=state.present,
+            needed=False,
+            detail=state.detail,
+            remedy=state.remedy,
+        )
+        for state in instrument_states(PROBE_LIMITS)
+    ]
     table = Table(title="what this machine offers", title_justify="left")
     for heading in ("layer", "state", "found", "remedy"):
         table.add_column(heading)

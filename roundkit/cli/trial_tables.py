@@ -12,6 +12,7 @@ from roundkit.cli.tables import console
 from roundkit.core.text import visible
 from roundkit.host.confine import Boundary, Execution, LimitRecord
 from roundkit.measure.boundary import Grant
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 from roundkit.models.measurement import ConfinedRun
 from roundkit.rounds.stand import Stand
 from roundkit.rounds.try_trial import TriedTrial
@@ -61,10 +62,14 @@ def _show_result(tried: TriedTrial) -> None:
     metric = tried.stand.bench.spec.metric
     rows = [(name, ", ".join(f"{value:g}" for value in values)) for name, values in trial.metrics.items()]
     _table("metrics, every repetition", ("metric", "values"), rows)
+    if (counted := trial.counted) is not None:
+        of = f" of {len(counted.processes)} processes" if counted.processes else ""
+        _line(f"counted by {counted.tool}, {counted.version}: {counted.total} instructions{of}")
+        _line(INSTRUCTIONS_SAY_NOTHING)
     validated = {None: "not run", True: "accepted", False: "rejected"}[trial.validated]
     _line(f"validator: {validated}")
     if trial.problem is None:
-        _line(f"result: {metric.name} = {trial.value:g} {metric.unit}")
+        _line(f"result: {metric.name} = {trial.value:.15g} {metric.unit}")
     else:
         _line(f"problem: {trial.problem}: {_printable(trial.detail or '')}")
 

@@ -30,7 +30,7 @@ _OLDEST_GIT = (2, 25)
 _OLDEST_PYTHON = (3, 11)
 _WITHIN_S = 60.0
 _MIB = 1 << 20
-_LIMITS = Limits(
+PROBE_LIMITS = Limits(
     output_bytes=_MIB,
     output_kill_bytes=_MIB,
     file_bytes=_MIB,
@@ -147,7 +147,7 @@ def _boundary() -> Iterator[Layer]:
 
 
 def _groups() -> Iterator[Layer]:
-    group = Cgroup(_LIMITS)
+    group = Cgroup(PROBE_LIMITS)
     group.close()
     for limit, instead in (("memory", "the address space of each process"), ("pids", "the user's processes")):
         by = group.enforced.get(limit)
@@ -212,5 +212,5 @@ def _run_attack(given: Path, arguments: tuple[str, ...]) -> Execution:
         readable=[] if home.is_relative_to("/usr") else [home],
         deadline=Deadline.after(_WITHIN_S),
         env={},
-        limits=_LIMITS,
+        limits=PROBE_LIMITS,
     )

@@ -8,13 +8,14 @@ arguments and in the values of variables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from roundkit.core.canonical import digest_json
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import Mount
 from roundkit.host.devices import Binding
+from roundkit.measure.instruments import COUNT, counted_command
 from roundkit.models.measurement import PlannedTrial, ProvisionRef, Role, RunSpec
 from roundkit.models.round_plan import FrozenRuntime
 
@@ -69,17 +70,21 @@ class TrialFolders:
         scratch: Of the process that writes the result.
         worker_scratch: Of the worker.
         validator_scratch: Of the validator.
+        count: Where valgrind leaves its counts, where it is the round's tool.
     """
 
     trial: Path
     scratch: Path
     worker_scratch: Path
     validator_scratch: Path
+    count: Path
 
     @classmethod
     def at(cls, folder: Path) -> TrialFolders:
         """Name them, without making them."""
-        return cls(folder / "trial", folder / "scratch", folder / "worker", folder / "validator")
+        return cls(
+            folder / "trial", folder / "scratch", folder / "worker", folder / "validator", folder / "count"
+        )
 
     @classmethod
     def make(cls, folder: Path) -> TrialFolders:
@@ -90,6 +95,7 @@ class TrialFolders:
         for path in (folders.trial, folders.trial / OUTPUTS_NAME, folders.scratch, folders.worker_scratch):
             path.mkdir()
         folders.validator_scratch.mkdir()
+        folders.count.mkdir()
         return folders
 
 
@@ -114,13 +120,14 @@ class TrialBoundary:
     def single(self) -> Grant:
         """Grant the one process of a single-process benchmark."""
         assert self.spec.benchmark.argv is not None
-        return self._grant(
+        grant = self._grant(
             self.spec.benchmark.argv,
             readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
             writable=(Mount(self.folders.trial, TRIAL), Mount(self.folders.scratch, SCRATCH)),
             env=self._result_variables(),
             on_device=True,
         )
+        return self._counted(grant)
 
     def driver(self) -> Grant:
         """Grant the driver: no file of the candidate, but the result."""
@@ -135,13 +142,14 @@ class TrialBoundary:
     def worker(self) -> Grant:
         """Grant the worker: the checkout, but neither the result nor the seed of the inputs."""
         assert self.spec.benchmark.worker is not None
-        return self._grant(
+        grant = self._grant(
             self.spec.benchmark.worker,
             readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
             writable=(Mount(self.folders.worker_scratch, SCRATCH),),
             env={},
             on_device=True,
         )
+        return self._counted(grant)
 
     def validator(self) -> Grant:
         """Grant the validator: protected and hidden files, and the trial's folder to read."""
@@ -156,11 +164,19 @@ class TrialBoundary:
     def grants(self) -> dict[Role, Grant]:
         """Return the grant of every process that the trial has."""
         granted: dict[Role, Grant]
-        if self.spec.benchmark.forgeable:
+        if self.spec.benchmark.single_process:
             granted = {"benchmark": self.single()}
         else:
             granted = {"driver": self.driver(), "worker": self.worker()}
         return granted if self.spec.validator is None else {**granted, "validator": self.validator()}
+
+    def _counted(self, grant: Grant) -> Grant:
+        """Wrap the process that runs the candidate, where its instructions are counted."""
+        tool = self.spec.counting_tool
+        if tool is None:
+            return grant
+        counts = (Mount(self.folders.count, COUNT),) if tool == "valgrind" else ()
+        return replace(grant, argv=counted_command(tool, grant.argv), writable=(*grant.writable, *counts))
 
     def _result_variables(self) -> dict[str, str]:
         return {

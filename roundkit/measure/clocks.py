@@ -40,7 +40,7 @@ def unexplained_growth(trials: Iterable[Trial], spec: RunSpec) -> str | None:
         metric is no time, or there are fewer than two pairs.
     """
     tolerance = spec.benchmark.clock_tolerance
-    if tolerance is None or not spec.benchmark.forgeable or spec.benchmark.instrument != "reported":
+    if tolerance is None or not spec.benchmark.single_process or spec.benchmark.instrument != "reported":
         return None
     pairs: dict[int, dict[str, tuple[float, float]]] = {}
     for trial in trials:

@@ -7,7 +7,7 @@ import math
 from roundkit.models.campaign import Direction
 from roundkit.models.measurement import LookPlan, SessionNoise, Side, Trial
 from roundkit.stats.differences import paired_differences
-from roundkit.stats.estimate import Order, crossover_estimate
+from roundkit.stats.estimate import Order, Statistic, crossover_estimate
 from roundkit.stats.sequential import Schedule, decide_look, stated_schedule
 
 
@@ -21,6 +21,7 @@ class Looks:
     """
 
     def __init__(self, plan: LookPlan | None, noise: SessionNoise | None, direction: Direction) -> None:
+        self._statistic: Statistic | None = None if plan is None else plan.statistic
         self._plan: Schedule | None = None
         if plan is not None:
             self._plan = stated_schedule(
@@ -49,5 +50,5 @@ class Looks:
         if len(self._orders) not in self._plan.looks:
             return False
         differences = paired_differences(self._baseline, self._candidate, self._direction)
-        estimate = crossover_estimate(differences, self._orders, tau=self._tau)
+        estimate = crossover_estimate(differences, self._orders, statistic=self._statistic, tau=self._tau)
         return decide_look(estimate, self._plan).stop is not None

@@ -130,7 +130,7 @@ def import_probe(
     Raises:
         ConfinementUnavailable, MeasurementBroke, Refused: as for :func:`run_command_confined`.
     """
-    position = "first" if spec.benchmark.forgeable else "behind"
+    position = "first" if spec.benchmark.single_process else "behind"
     return _run(
         "import-path",
         (python, "-s", "-P", "-c", _FIND_TARGET, target, position),

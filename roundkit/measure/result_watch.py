@@ -8,24 +8,20 @@ forgeable, and a driver that holds the result is the remedy.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import struct
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from roundkit.measure.broke import MeasurementBroke
-
-_IN_MODIFY = 0x002
-_IN_CLOSE_WRITE = 0x008
-_IN_OPEN = 0x020
-_IN_MOVED_TO = 0x080
-_IN_CREATE = 0x100
-_IN_Q_OVERFLOW = 0x4000
-_EVENT = struct.Struct("iIII")
-_READ_BYTES = 1 << 16
+from roundkit.measure.folder_watch import (
+    CLOSED,
+    CREATED,
+    MODIFIED,
+    MOVED_HERE,
+    OPENED,
+    OVERFLOWED,
+    FolderWatch,
+)
 
 
 class ResultWatch:
@@ -38,15 +34,8 @@ class ResultWatch:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._name = os.fsencode(name)
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
-            raise MeasurementBroke("result-watch", f"inotify: {os.strerror(ctypes.get_errno())}")
         # Opening is listened to only because the kernel merges equal events that follow one another.
-        mask = _IN_MODIFY | _IN_CLOSE_WRITE | _IN_OPEN | _IN_MOVED_TO | _IN_CREATE
-        if self._libc.inotify_add_watch(self._fd, os.fsencode(folder), mask) < 0:
-            os.close(self._fd)
-            raise MeasurementBroke("result-watch", f"inotify: {os.strerror(ctypes.get_errno())}")
+        self._watch = FolderWatch(folder, MODIFIED | CLOSED | OPENED | MOVED_HERE | CREATED)
 
     def __enter__(self) -> Self:
         return self
@@ -54,35 +43,20 @@ class ResultWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._fd)
+        self._watch.__exit__(kind, error, trace)
 
     def problem(self) -> str | None:
         """Say what is wrong with the way in which the result came about; call once, after the trial."""
         finished, created = 0, 0
-        while data := self._read():
-            for mask, name in _events(data):
-                if mask & _IN_Q_OVERFLOW:
-                    return "too much happened in the trial folder to tell who wrote the result"
-                if name != self._name:
-                    continue
-                if finished and mask & _IN_MODIFY:
-                    return "the result was changed after it was finished"
-                finished += bool(mask & (_IN_CLOSE_WRITE | _IN_MOVED_TO))
-                created += bool(mask & (_IN_CREATE | _IN_MOVED_TO))
+        for mask, name in self._watch.events():
+            if mask & OVERFLOWED:
+                return "too much happened in the trial folder to tell who wrote the result"
+            if name != self._name:
+                continue
+            if finished and mask & MODIFIED:
+                return "the result was changed after it was finished"
+            finished += bool(mask & (CLOSED | MOVED_HERE))
+            created += bool(mask & (CREATED | MOVED_HERE))
         if finished > 1 or created > 1:
             return f"the result was written {max(finished, created)} times; a benchmark writes it once"
         return None
-
-    def _read(self) -> bytes:
-        try:
-            return os.read(self._fd, _READ_BYTES)
-        except BlockingIOError:
-            return b""
-
-
-def _events(data: bytes) -> Iterator[tuple[int, bytes]]:
-    place = 0
-    while place < len(data):
-        _, mask, _, length = _EVENT.unpack_from(data, place)
-        place += _EVENT.size + length
-        yield mask, data[place - length : place].rstrip(b"\0")

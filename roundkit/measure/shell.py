@@ -52,7 +52,7 @@ def run_shell(
     """
     with private_folders(folder) as folders:
         boundary = TrialBoundary(spec, planned, files, folders, binding)
-        grant = boundary.single() if spec.benchmark.forgeable else boundary.worker()
+        grant = boundary.single() if spec.benchmark.single_process else boundary.worker()
         grant = replace(grant, argv=_INTERACTIVE if os.isatty(stdin) else _FROM_PIPE)
         with _pumped(stdin, stdout) as (commands, answers):
             return execute_grant(boundary, grant, Deadline.after(timeout_s), commands, answers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,11 +23,13 @@ from roundkit.measure.boundary import RESULT_NAME, Grant, TrialBoundary, TrialFi
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.clocks import exceeds_clock
+from roundkit.measure.instruments import Counting, CountProblem, counting
 from roundkit.measure.outputs import outputs_problem
 from roundkit.measure.problems import Problem, end_problem, pair_problem, validator_problem
 from roundkit.measure.result import ResultProblem, check_metrics, parse_result, reduce_repetitions
 from roundkit.measure.result_watch import ResultWatch
 from roundkit.measure.trees import remove_tree
+from roundkit.models.instruments import InstructionCount
 from roundkit.models.measurement import PlannedTrial, Role, RunSpec, Trial, TrialResources
 
 PEAK_MEMORY_METRIC = "peak_memory_bytes"
@@ -42,6 +44,7 @@ class _Course:
     metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
     problem: Problem | None = None
     validated: bool | None = None
+    counted: InstructionCount | None = None
 
 
 def run_trial(
@@ -74,10 +77,13 @@ def run_trial(
     course = _Course()
     with _infrastructure_errors(), private_folders(folder) as folders:
         boundary = TrialBoundary(spec, planned, files, folders, binding)
-        if spec.benchmark.forgeable:
-            _run_single(boundary, course)
-        else:
-            _run_pair(boundary, course)
+        with counting(spec.counting_tool, folders.count) as running:
+            if spec.benchmark.single_process:
+                _run_single(boundary, course, running)
+            else:
+                _run_pair(boundary, course, running)
+            if course.problem is None and running.count is not None:
+                _count(running.count, course)
         if course.problem is None:
             _read_figures(boundary, course)
         if course.problem is None:
@@ -85,7 +91,7 @@ def run_trial(
         if course.problem is None and spec.validator is not None:
             _validate(boundary, course)
     _check_disk(course, folder.parent)
-    candidate_run = course.executions["benchmark" if spec.benchmark.forgeable else "worker"]
+    candidate_run = course.executions["benchmark" if spec.benchmark.single_process else "worker"]
     problem = course.problem
     return Trial(
         planned=planned,
@@ -103,6 +109,7 @@ def run_trial(
         ),
         executions={role: book.enter(execution) for role, execution in course.executions.items()},
         validated=course.validated,
+        counted=course.counted,
     )
 
 
@@ -132,10 +139,15 @@ def _check_disk(course: _Course, folder: Path) -> None:
         raise MeasurementBroke("disk-full", f"no space is left on the disk of {folder}")
 
 
-def _run_single(boundary: TrialBoundary, course: _Course) -> None:
+def _run_single(boundary: TrialBoundary, course: _Course, running: Counting) -> None:
     spec = boundary.spec
     with ResultWatch(boundary.folders.trial, RESULT_NAME) as watch:
-        execution = execute_grant(boundary, boundary.single(), Deadline.after(spec.benchmark.timeout_s))
+        execution = execute_grant(
+            boundary,
+            boundary.single(),
+            Deadline.after(spec.benchmark.timeout_s),
+            before_start=running.before_start,
+        )
         course.executions["benchmark"] = execution
         course.problem = end_problem(execution, spec.limits)
         written = watch.problem()
@@ -143,7 +155,7 @@ def _run_single(boundary: TrialBoundary, course: _Course) -> None:
         course.problem = Problem("result", written)
 
 
-def _run_pair(boundary: TrialBoundary, course: _Course) -> None:
+def _run_pair(boundary: TrialBoundary, course: _Course, running: Counting) -> None:
     """Run driver and worker side by side, the standard output of each the standard input of the other."""
     spec = boundary.spec
     deadline = Deadline.after(spec.benchmark.timeout_s)
@@ -154,10 +166,20 @@ def _run_pair(boundary: TrialBoundary, course: _Course) -> None:
     # end of one process is the end of input for the other.
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="trial") as threads:
         drivers = threads.submit(execute_grant, boundary, driver, deadline, to_driver, from_driver)
-        workers = threads.submit(execute_grant, boundary, worker, deadline, to_worker, from_worker)
+        workers = threads.submit(
+            execute_grant, boundary, worker, deadline, to_worker, from_worker, running.before_start
+        )
     course.executions["driver"] = drivers.result()
     course.executions["worker"] = workers.result()
     course.problem = pair_problem(drivers.result(), workers.result(), spec.limits)
+
+
+def _count(count: Callable[[], InstructionCount], course: _Course) -> None:
+    """Take the count, after everything that was counted has ended."""
+    try:
+        course.counted = count()
+    except CountProblem as error:
+        course.problem = Problem("count", str(error))
 
 
 def execute_grant(
@@ -166,6 +188,7 @@ def execute_grant(
     deadline: Deadline,
     stdin: int | None = None,
     stdout: int | None = None,
+    before_start: Callable[[int], None] | None = None,
 ) -> Execution:
     """Run one process of a trial behind the boundary that its grant describes."""
     spec = boundary.spec
@@ -180,6 +203,7 @@ def execute_grant(
         cpus=boundary.binding.cpus if spec.pin_cpus else None,
         stdin=stdin,
         stdout=stdout,
+        before_start=before_start,
     )
 
 
@@ -201,7 +225,7 @@ def _read_figures(boundary: TrialBoundary, course: _Course) -> None:
         f"reported.{name}" if name in own else name: values for name, values in reported.items()
     }
     course.metrics |= own
-    clock = course.executions["benchmark" if spec.benchmark.forgeable else "driver"]
+    clock = course.executions["benchmark" if spec.benchmark.single_process else "driver"]
     tolerance = spec.benchmark.clock_tolerance
     if own_instrument or tolerance is None or clock.wall_s is None:
         return
@@ -218,12 +242,16 @@ def _own_readings(spec: RunSpec, course: _Course) -> dict[str, tuple[float, ...]
     Raises:
         MeasurementBroke: ``instrument-missing``: the host does not give one that the plan asks for.
     """
-    run = course.executions["benchmark" if spec.benchmark.forgeable else "worker"]
+    run = course.executions["benchmark" if spec.benchmark.single_process else "worker"]
     wanted: dict[str, float | None] = {}
     if spec.benchmark.instrument == "wall":
         wanted[spec.metric.name] = None if run.wall_s is None else run.wall_s * _MS_IN_S
     elif spec.benchmark.instrument == "cpu":
         wanted[spec.metric.name] = None if run.cpu_s is None else run.cpu_s * _MS_IN_S
+    elif spec.benchmark.instrument == "instructions":
+        wanted[spec.metric.name] = None if course.counted is None else course.counted.total
+    elif spec.benchmark.instrument == "peak-memory":
+        wanted[spec.metric.name] = run.peak_memory_bytes
     if any(guard.name == PEAK_MEMORY_METRIC for guard in spec.metric.guards):
         wanted[PEAK_MEMORY_METRIC] = run.peak_memory_bytes
     own: dict[str, tuple[float, ...]] = {}

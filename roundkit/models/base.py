@@ -32,6 +32,11 @@ Count = Annotated[int, Field(ge=0)]
 Provenance = Literal["scripted", "stub", "replay", "person", "model"]
 
 
+def is_missing(value: object) -> bool:
+    """Say that a field is left out of canonical bytes, so that older records keep their digest."""
+    return value is None
+
+
 class Record(BaseModel):
     """Base of every model that crosses a door or reaches a disk."""
 

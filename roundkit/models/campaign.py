@@ -7,11 +7,20 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from roundkit.host.confine import Limits
-from roundkit.models.base import CommitId, Digest, Fraction, Identifier, PositiveSeconds, Record, UtcTime
+from roundkit.models.base import (
+    CommitId,
+    Digest,
+    Fraction,
+    Identifier,
+    PositiveSeconds,
+    Record,
+    UtcTime,
+    is_missing,
+)
+from roundkit.models.instruments import UNITS, Instrument
 
 Direction = Literal["lower", "higher"]
 EntryStatus = Literal["planned", "kept", "rejected"]
-Instrument = Literal["reported", "wall", "cpu"]
 Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 Glob = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -59,8 +68,8 @@ class Benchmark(Record):
         argv: The single-process command; null when driver and worker are given.
         driver: The protected process that holds inputs, clock and result.
         worker: The process that imports the candidate and answers over a pipe.
-        timeout_s: Wall-clock limit of one trial.
-        instrument: What is measured: the benchmark's own metric, or the coordinator's clocks.
+        timeout_s: Wall-clock limit of one trial; of the slowed one where the instrument slows it.
+        instrument: What is measured, and so what the metric's unit is.
         clock_tolerance: Reported time may exceed the coordinator's wall clock by at most this fraction;
             null when the metric is not a time in milliseconds.
     """
@@ -80,7 +89,7 @@ class Benchmark(Record):
         return self
 
     @property
-    def forgeable(self) -> bool:
+    def single_process(self) -> bool:
         """Whether the candidate runs in the process that reports the result."""
         return self.argv is not None
 
@@ -161,6 +170,8 @@ class TestPlan(Record):
         remeasure_limit: How often an experiment that broke by no fault of the candidate is repeated.
         early_stopping: When the experiment of a ticket may end early; null measures every pair. What close
             measures always has every pair, since an experiment that stopped on a gain overstates it.
+        statistic: The test behind the evidence; null is t below 12 pairs and the exact signed rank from
+            there. ``each-order`` asks either order by itself, which no carry-over from side to side passes.
         session_checks: From how many A/A checks on the noise between sessions is estimated from them, and
             added to every later interval; null never does.
         noise: The machine's noise, when it was measured.
@@ -178,6 +189,7 @@ class TestPlan(Record):
     order_margin: Fraction
     remeasure_limit: Annotated[int, Field(ge=0)]
     early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: Annotated[int, Field(ge=1)] | None = None
     noise: Noise | None = None
     drift: Drift
@@ -246,10 +258,6 @@ class SearchState(Record):
     last_round_ledger: str | None = None
 
 
-def _is_missing(value: object) -> bool:
-    return value is None
-
-
 class CampaignPlan(Record):
     """A long effort to improve one program: search plan, gates and state.
 
@@ -264,7 +272,7 @@ class CampaignPlan(Record):
     metric: Metric
     benchmark: Benchmark
     validator: Command | None = None
-    provision: Command | None = Field(default=None, exclude_if=_is_missing)
+    provision: Command | None = Field(default=None, exclude_if=is_missing)
     build: Command | None = None
     smoke: Command | None = None
     target_package: str | None = None
@@ -280,3 +288,12 @@ class CampaignPlan(Record):
     negative_memory: tuple[NegativeMemory, ...] = ()
     budget: CampaignBudget
     search_state: SearchState
+
+    @model_validator(mode="after")
+    def _unit_of_the_instrument(self) -> Self:
+        instrument, metric = self.benchmark.instrument, self.metric
+        unit = UNITS.get(instrument)
+        if unit is not None and (metric.unit, metric.direction) != (unit, "lower"):
+            wanted = f"write `unit: {unit}` and `direction: lower` under `metric`"
+            raise ValueError(f"the instrument `{instrument}` gives {unit}, fewer are better: {wanted}")
+        return self

@@ -8,7 +8,8 @@ from pydantic import Field, StringConstraints
 
 from roundkit.host.tuning import TuningFact
 from roundkit.models.base import CommitId, Count, Digest, Identifier, PositiveSeconds, Record, UtcTime
-from roundkit.models.campaign import Command, Instrument, Noise
+from roundkit.models.campaign import Command, Noise
+from roundkit.models.instruments import Instrument
 from roundkit.models.ledger import CommandLog
 from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
 from roundkit.models.round_plan import DeviceSet

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from roundkit.host.confine import Boundary, EndReason, Limits
 from roundkit.host.confine.types import Counter
-from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import Benchmark, Command, Metric
+from roundkit.models.instruments import CountingTool, InstructionCount
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
 
 Side = Literal["baseline", "candidate"]
@@ -28,6 +29,8 @@ class RunSpec(Record):
         hidden_paths: Globs whose files only the validator sees.
         repetitions: Timed runs within one trial.
         pin_cpus: Whether trials are pinned to the cores of their device set.
+        counting_tool: What counts instructions, the same for all trials of a round; null where they do not
+            decide, and then not in canonical bytes.
     """
 
     format: Literal["roundkit-run-spec/1"]
@@ -43,6 +46,12 @@ class RunSpec(Record):
     gates: Gates
     repetitions: int
     pin_cpus: bool
+    counting_tool: CountingTool | None = Field(default=None, exclude_if=is_missing)
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the candidate can reach its figure: it reports, or valgrind counts in its own memory."""
+        return self.benchmark.single_process or self.counting_tool == "valgrind"
 
 
 class PlannedTrial(Record):
@@ -99,12 +108,14 @@ class LookPlan(Record):
     Attributes:
         looks: Numbers of pairs, rising; the last is the cap.
         boundaries: Evidence, in sigma, that ends the experiment at each look.
+        statistic: The test behind it, where the plan fixes one.
         futility_power: Probability of crossing the last boundary below which it ends; null goes on.
         futility_optimism: Standard errors by which the effect seen so far is raised for that.
     """
 
     looks: Annotated[tuple[int, ...], Field(min_length=1)]
     boundaries: tuple[float, ...]
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     futility_power: float | None
     futility_optimism: float
 
@@ -203,6 +214,7 @@ class Trial(Record):
         resources: The coordinator's own readings.
         executions: The confined runs, driver first, with the boundary that held.
         validated: Whether the validator accepted the outputs; null when it did not run.
+        counted: The raw count, where instructions decide.
     """
 
     planned: PlannedTrial
@@ -215,6 +227,7 @@ class Trial(Record):
     resources: TrialResources
     executions: dict[Role, ConfinedRun]
     validated: bool | None
+    counted: InstructionCount | None = Field(default=None, exclude_if=is_missing)
 
 
 class Lease(Record):
@@ -300,7 +313,7 @@ class LookRecord(Record):
 
     pairs: Count
     boundary: float
-    statistic: Literal["t", "signed-rank"] | None
+    statistic: Literal["t", "signed-rank", "each-order"] | None
     z: float
     conditional_power: float | None
     stop: Literal["gain", "loss", "futility", "last"] | None
@@ -334,7 +347,7 @@ class VerdictRecord(Record):
     z: float | None
     delta: float | None
     standard_error: float | None
-    statistic: Literal["t", "signed-rank"] | None
+    statistic: Literal["t", "signed-rank", "each-order"] | None
     order_effect: float | None
     order_standard_error: float | None
     baseline_median: float | None

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime
+from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
+from roundkit.models.instruments import CountingTool
 
 HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
 
@@ -113,6 +114,7 @@ class Gates(Record):
     order_margin: float
     remeasure_limit: int
     early_stopping: EarlyStopping | None = None
+    statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: int | None = None
 
 
@@ -157,6 +159,7 @@ class RoundPlan(Record):
         protected_paths: Globs no lane may reach.
         protected_files: SHA-256 of each file of the incumbent that those globs match.
         secret_sha256: Digest of the coordinator's secret, from which coins and seeds come.
+        counting_tool: What counts instructions in this round, where they decide: counts of two tools differ.
     """
 
     format: Literal["roundkit-round-plan/1"]
@@ -180,6 +183,7 @@ class RoundPlan(Record):
     lane_environment: Literal["venv", "none"]
     lanes: tuple[FrozenLane, ...]
     secret_sha256: Digest
+    counting_tool: CountingTool | None = Field(default=None, exclude_if=is_missing)
 
     def lane(self, lane_id: str) -> FrozenLane:
         """Return the lane of that id.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from roundkit.models.comparison import Comparison
 from roundkit.report.html import chart_parts, render_html
 from roundkit.report.markup import counted, escape, interval, moment, number, percent
-from roundkit.report.round_words import FORGEABLE
+from roundkit.report.round_words import FORGEABLE, warnings
 from roundkit.report.views import Figure, Heading, Html, Missing, Table, figure
 from roundkit.rules.comparison import early_note, verdict_sentence
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 _WIDTH = 880
-_LEAVE_OUT = {"instructions": "Instructions say nothing about caches, I/O, waiting or the GPU."}
 
 
 def comparison_page(comparison: Comparison, pairs: alt.LayerChart, *, recompute: str | None = None) -> str:
@@ -81,8 +80,9 @@ def _headline(comparison: Comparison) -> Html:
         (f"A, median {metric.unit}", _or_none(verdict.baseline_median, number)),
         (f"B, median {metric.unit}", _or_none(verdict.candidate_median, number)),
     )
-    notes = [early_note(comparison), _LEAVE_OUT.get(instrument)]
-    notes.append(FORGEABLE if verdict.forgeable and instrument == "reported" else None)
+    # A clock of the coordinator's own is not the candidate's to forge, in whichever process it runs.
+    known = [note for note in warnings(comparison.run_spec) if note != FORGEABLE or instrument == "reported"]
+    notes = [early_note(comparison), *known]
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes if note)
     sides = f"A: {plan.baseline.given}; B: {plan.candidate.given}"
     return Html(

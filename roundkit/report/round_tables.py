@@ -15,7 +15,7 @@ def decision_table(evidence: RoundEvidence) -> Table:
     ledger = evidence.ledger
     steps = {step.lane: step for step in ledger.composition}
     return Table(
-        "What was decided about each lane",
+        words.titled(evidence, "What was decided about each lane"),
         (
             Heading("lane", "code"),
             Heading("ticket", "code"),
@@ -81,7 +81,7 @@ def lanes_table(evidence: RoundEvidence) -> Table:
 def all_tickets(evidence: RoundEvidence) -> Table:
     """Every ticket with the numbers behind its verdict."""
     return Table(
-        "Every ticket",
+        words.titled(evidence, "Every ticket"),
         (
             Heading("#", "number"),
             Heading("ticket", "code"),
@@ -138,7 +138,7 @@ def composition_table(evidence: RoundEvidence) -> Table:
         for record in ledger.rerun
     ]
     return Table(
-        "Composition and rerun",
+        words.titled(evidence, "Composition and rerun"),
         (
             Heading("step"),
             Heading("verdict", "verdict"),

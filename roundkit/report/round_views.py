@@ -54,13 +54,15 @@ def headline(evidence: RoundEvidence) -> Html:
         ("in the new incumbent", str(len(words.kept_lanes(evidence)))),
     )
     cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
+    counted_ones = evidence.run_spec.benchmark.instrument == "instructions"
+    left_out = f'<p class="rk-provenance">{escape(words.INSTRUCTIONS)}</p>' if counted_ones else ""
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Round {escape(ledger.round_id)} of campaign '
         f"{escape(ledger.campaign_id)}, closed {moment(ledger.closed_utc)}</p>"
         f"<h1>{escape(decided)}</h1>{_provenance(evidence)}"
-        f'<p class="rk-lead">{escape(why)}</p><dl class="rk-figures">{cells}</dl>'
+        f'<p class="rk-lead">{escape(why)}</p><dl class="rk-figures">{cells}</dl>{left_out}'
         f'<p class="rk-statement">{escape(ledger.statement)}</p></header>',
-        f"{decided}\n{why}\n{ledger.statement}",
+        "\n".join([decided, why, *([words.INSTRUCTIONS] if counted_ones else []), ledger.statement]),
     )
 
 
@@ -79,12 +81,10 @@ def measurement_notes(evidence: RoundEvidence) -> Html:
     """How the figures were measured, and what could be forged."""
     rows = words.protocol(evidence)
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    forgeable = evidence.run_spec.benchmark.forgeable
-    label = f'<p class="rk-provenance">{escape(words.FORGEABLE)}</p>' if forgeable else ""
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(
-        f'{label}<dl class="rk-facts">{items}</dl>', f"{words.FORGEABLE}\n{text}" if forgeable else text
-    )
+    warned = words.warnings(evidence.run_spec)
+    labels = "".join(f'<p class="rk-provenance">{escape(warning)}</p>' for warning in warned)
+    text = "\n".join([*warned, *(f"{name}: {value}" for name, value in rows)])
+    return Html(f'{labels}<dl class="rk-facts">{items}</dl>', text)
 
 
 def footer(evidence: RoundEvidence, audit: AuditReport) -> Html:

@@ -6,7 +6,9 @@ from roundkit.audit import AuditReport
 from roundkit.evidence import RoundEvidence
 from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
+from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.rules.outcome import ending_of
@@ -15,10 +17,20 @@ FORGEABLE = (
     "Reported, forgeable: the candidate runs in the process that reports the result. Only gross disagreement "
     "with the coordinator's clock could be caught."
 )
-_INSTRUMENTS = {
+FORGEABLE_COUNT = (
+    "Counted by valgrind, forgeable: its counters lie in the memory of the process that runs the candidate. "
+    "A changed log or count file is found; machine code made to change the counters is not."
+)
+INSTRUCTIONS = (
+    f"Figures are instructions: {INSTRUCTIONS_SAY_NOTHING}. They are those of the whole process from its "
+    "start, interpreter and imports included, and of its children."
+)
+_INSTRUMENTS: dict[Instrument, str] = {
     "reported": "the benchmark's own figure",
     "wall": "wall clock of the coordinator",
     "cpu": "CPU time counted by the coordinator",
+    "instructions": f"instructions executed; {INSTRUCTIONS_SAY_NOTHING}",
+    "peak-memory": "peak memory of the whole run, counted by the kernel (cgroup)",
 }
 
 _GAINS: dict[Direction, str] = {
@@ -141,7 +153,8 @@ def protocol(evidence: RoundEvidence) -> tuple[tuple[str, str], ...]:
     return (
         ("metric", f"{metric.name} in {metric.unit}, {metric.direction} is better"),
         ("a gain is", _GAINS[metric.direction]),
-        ("instrument", _INSTRUMENTS.get(spec.benchmark.instrument, spec.benchmark.instrument)),
+        ("instrument", _INSTRUMENTS[spec.benchmark.instrument]),
+        *((("counted by", _counted_by(evidence)),) if spec.counting_tool is not None else ()),
         ("who holds the clock", _clock(evidence)),
         ("one experiment", _experiment(plan)),
         ("statistic", _statistics(evidence)),
@@ -167,9 +180,31 @@ def _more(gain: float) -> str:
 
 
 def _clock(evidence: RoundEvidence) -> str:
-    if evidence.run_spec.benchmark.forgeable:
+    if evidence.run_spec.benchmark.single_process:
         return "the benchmark's own process, which imports the candidate: reported, forgeable"
     return "a protected driver; the candidate answers from another process"
+
+
+def titled(evidence: RoundEvidence, title: str) -> str:
+    """Return the title of a table of figures, with what they leave out."""
+    counted_ones = evidence.run_spec.benchmark.instrument == "instructions"
+    return f"{title} ({INSTRUCTIONS_SAY_NOTHING})" if counted_ones else title
+
+
+def warnings(spec: RunSpec) -> tuple[str, ...]:
+    """Return what a reader of figures has to know: what they leave out, and who could forge them."""
+    stands = {
+        INSTRUCTIONS: spec.benchmark.instrument == "instructions",
+        FORGEABLE: spec.benchmark.single_process,
+        FORGEABLE_COUNT: spec.counting_tool == "valgrind",
+    }
+    return tuple(words for words, holds in stands.items() if holds)
+
+
+def _counted_by(evidence: RoundEvidence) -> str:
+    trials = [trial for record in evidence.experiments() for trial in record.trials]
+    versions = {f"{trial.counted.tool}, {trial.counted.version}" for trial in trials if trial.counted}
+    return joined(sorted(versions)) or f"{evidence.run_spec.counting_tool}: nothing was counted"
 
 
 def _experiment(plan: RoundPlan) -> str:

@@ -16,9 +16,11 @@ from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused, refuse
 from roundkit.core.globs import GlobSet, exact_glob
 from roundkit.models.campaign import CampaignPlan
+from roundkit.models.instruments import CountingTool
 from roundkit.models.round_plan import FrozenRuntime, RoundDraft, RoundPlan
 from roundkit.rounds.prepare_files import Authored, read_authored
 from roundkit.rounds.prepare_folder import write_round_folder
+from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_repository import Survey, survey_repository
 from roundkit.rounds.prepare_runtime import resolve_runtime, system_exposure
 from roundkit.rules.freezing import freeze_lane, gates_in_force
@@ -41,6 +43,7 @@ class _Inputs:
     runtime: FrozenRuntime
     protected: tuple[str, ...]
     now: datetime
+    counting_tool: CountingTool | None
 
 
 def freeze(
@@ -89,6 +92,7 @@ def _gather(campaign_file: Path, round_file: Path, out: Path, now: datetime) -> 
     survey: Survey | None = None
     runtime: FrozenRuntime | None = None
     protected: tuple[str, ...] = ()
+    tool: CountingTool | None = None
     if campaign.model is not None:
         root = (campaign_file.parent / campaign.model.repository.path).resolve()
         evidence = campaign_file.parent / EVIDENCE_FOLDER
@@ -100,6 +104,8 @@ def _gather(campaign_file: Path, round_file: Path, out: Path, now: datetime) -> 
         protected = protected_globs(campaign.model, further, survey.paths if survey else ())
         keep_out = (out, root, *_hidden_files(campaign.model, survey))
         runtime, found = resolve_runtime(campaign.model, campaign.at, keep_out=keep_out)
+        refusals += found
+        tool, found = resolve_instrument(campaign.model, campaign.at)
         refusals += found
     if campaign.model is not None and draft.model is not None:
         refusals += round_refusals(
@@ -117,7 +123,7 @@ def _gather(campaign_file: Path, round_file: Path, out: Path, now: datetime) -> 
         refusals += _round_id_problems(campaign_file, campaign.model, draft, survey)
     if refusals or campaign.model is None or draft.model is None or survey is None or runtime is None:
         raise Refused(refusals)
-    return _Inputs(campaign, campaign.model, draft.model, survey, runtime, protected, now)
+    return _Inputs(campaign, campaign.model, draft.model, survey, runtime, protected, now, tool)
 
 
 def _out_problems(out: Path) -> list[Refusal]:
@@ -229,6 +235,7 @@ def _plan(inputs: _Inputs, secret: bytes) -> RoundPlan:
         lane_environment=draft.lane_environment,
         lanes=tuple(freeze_lane(lane, campaign, draft) for lane in draft.lanes),
         secret_sha256=digest_bytes(secret),
+        counting_tool=inputs.counting_tool,
     )
 
 

@@ -34,6 +34,7 @@ def plan_looks(gates: Gates, purpose: Purpose) -> LookPlan | None:
     return LookPlan(
         looks=looks,
         boundaries=boundaries(looks, spending),
+        statistic=gates.statistic,
         futility_power=early.futility_power,
         futility_optimism=early.futility_optimism,
     )
@@ -65,7 +66,7 @@ def take_looks(
             conditional_power=look.conditional_power,
             stop=look.stop,
         )
-        for look in replay(differences, orders, schedule, tau=tau)
+        for look in replay(differences, orders, schedule, statistic=plan.statistic, tau=tau)
     )
 
 

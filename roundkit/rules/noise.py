@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from statistics import median
 
-from roundkit.models.campaign import Direction, Instrument, Noise
+from roundkit.models.campaign import Direction, Noise
 from roundkit.models.comparison import InstrumentNoise, PairsNeeded
+from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import ExperimentRecord, Trial
 from roundkit.stats.differences import paired_differences
 from roundkit.stats.estimate import Order

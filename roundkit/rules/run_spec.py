@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roundkit.models.campaign import CampaignPlan
+from roundkit.models.instruments import CountingTool
 from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import FrozenRuntime, Gates, RoundPlan
 
@@ -16,6 +17,7 @@ def run_spec_of(plan: RoundPlan) -> RunSpec:
         protected_paths=plan.protected_paths,
         gates=plan.gates,
         pin_cpus=plan.cpu_pinning,
+        counting_tool=plan.counting_tool,
     )
 
 
@@ -27,6 +29,7 @@ def campaign_run_spec(
     protected_paths: tuple[str, ...],
     gates: Gates,
     pin_cpus: bool,
+    counting_tool: CountingTool | None,
 ) -> RunSpec:
     """Return how trials of a campaign's benchmark run.
 
@@ -37,6 +40,7 @@ def campaign_run_spec(
         protected_paths: Globs whose files come from the baseline.
         gates: The thresholds in force.
         pin_cpus: Whether trials are pinned to the cores of their device set.
+        counting_tool: What counts instructions, where they decide.
     """
     return RunSpec(
         format="roundkit-run-spec/1",
@@ -52,4 +56,5 @@ def campaign_run_spec(
         gates=gates,
         repetitions=gates.repetitions,
         pin_cpus=pin_cpus,
+        counting_tool=counting_tool,
     )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 from roundkit.models.measurement import (
     ExperimentRecord,
     LookRecord,
@@ -61,7 +62,9 @@ def decide(record: ExperimentRecord, spec: RunSpec) -> VerdictRecord:
     session_sd = None if record.session_noise is None else math.sqrt(record.session_noise.variance)
     if samples.baseline:
         differences = paired_differences(samples.baseline, samples.candidate, spec.metric.direction)
-        estimate = crossover_estimate(differences, samples.order, tau=session_sd or 0.0)
+        estimate = crossover_estimate(
+            differences, samples.order, statistic=spec.gates.statistic, tau=session_sd or 0.0
+        )
         if record.look_plan is not None:
             looks = take_looks(differences, samples.order, record.look_plan, session_sd or 0.0)
     guards = _guards(samples, spec) if samples.trials else ()
@@ -103,7 +106,7 @@ def unmeasured(reason: str, spec: RunSpec, *, verdict_name: VerdictName = "not-m
         baseline_median=None,
         candidate_median=None,
         smallest_detectable_gain=None,
-        forgeable=spec.benchmark.forgeable,
+        forgeable=spec.forgeable,
     )
 
 
@@ -162,7 +165,7 @@ def _record(
         z_required=decision.z_required if estimate is not None else None,
         session_sd=session_sd,
         guards={guard.name: guard.ok for guard in guards},
-        forgeable=spec.benchmark.forgeable,
+        forgeable=spec.forgeable,
     )
 
 
@@ -183,7 +186,7 @@ def _sentence(decision: VerdictDecision, interval: tuple[float, float] | None, s
     words = _REASONS.get(decision.reason)
     if words is None:
         return f"{decision.verdict}: {decision.reason}"
-    return words.format(
+    sentence = words.format(
         gain=_percent(decision.gain),
         loss=_percent(None if decision.gain is None else -decision.gain),
         pairs=decision.n,
@@ -191,6 +194,8 @@ def _sentence(decision: VerdictDecision, interval: tuple[float, float] | None, s
         line=_percent(spec.gates.min_gain),
         mde=f"{_percent(decision.mde)} or more" if decision.mde is not None else "an unknown gain",
     )
+    left_out = spec.benchmark.instrument == "instructions"
+    return f"{sentence} ({INSTRUCTIONS_SAY_NOTHING})" if left_out else sentence
 
 
 def _percent(fraction: float | None) -> str:

@@ -77,10 +77,12 @@ class Experiments:
         return float(np.mean(self.order_flagged))
 
 
-def early_stopping(max_pairs: int, *, order_rule: OrderRule = "repeat") -> Protocol:
+def early_stopping(
+    max_pairs: int, *, order_rule: OrderRule = "repeat", statistic: Statistic | None = None
+) -> Protocol:
     """Return the early-stopping protocol: looks at 6, 8, …, ``max_pairs``, with the futility rule."""
     plan = schedule(standard_looks(max_pairs), futility=Futility())
-    return Protocol(plan=plan, order_rule=order_rule)
+    return Protocol(plan=plan, order_rule=order_rule, statistic=statistic)
 
 
 def fixed_pairs(
@@ -188,8 +190,12 @@ def _look(differences: FloatArray, baseline_first: BoolArray, protocol: Protocol
     residual = differences - delta[:, None] - sign * order_effect[:, None]
     se = np.sqrt((residual**2).sum(axis=1) / (pairs - 2) / pairs)
     default: Statistic = "signed-rank" if pairs >= SIGNED_RANK_FROM_PAIRS else "t"
-    if (protocol.statistic or default) == "t":
+    chosen = protocol.statistic or default
+    if chosen == "t":
         z_eff = t_to_z(delta / se, pairs - 2)
+    elif chosen == "each-order":
+        less = np.maximum(np.abs(delta) - np.abs(order_effect), 0.0)
+        z_eff = np.sign(delta) * t_to_z(less / (se * math.sqrt(2)), pairs - 2)
     else:
         z_eff = signed_rank_z(residual + delta[:, None])
     return _Look(z_eff, delta, se, order_effect)

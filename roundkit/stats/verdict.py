@@ -129,7 +129,7 @@ def verdict(
         outcome = _countable(estimate, gates) or _first_guard(guards)
     if outcome is None and estimate is not None:
         outcome = _numbers(estimate, gates, z_required, futile)
-        if beyond:
+        if beyond and estimate.statistic != "each-order":
             otherwise = outcome[0]
             outcome = ("not-measured", "order")
     word, reason = outcome if outcome is not None else ("not-measured", "no-samples")

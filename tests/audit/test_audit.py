@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -70,13 +71,42 @@ def reseal(folder: Path, index: Any) -> None:
         {"lanes": (Lane("solo", (Submission(0.1),)),)},
         {"rerun_gain": 0.0},
         {"forgeable": True, "provenance": "model", "harness": "claude"},
+        {"counted": True},
     ],
-    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable"],
+    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable", "counted"],
 )
 def test_n09_an_honest_round_passes(tmp_path: Path, options: dict[str, Any]) -> None:
     folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")
     report = audit_round(folder)
     assert report.passed, report.failures
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("processes", lambda counted: counted["processes"][1].update(instructions=1)),
+        ("total", lambda counted: counted.update(total=counted["total"] - 1)),
+        ("tool", lambda counted: counted.update(tool="perf")),
+        ("nothing", None),
+    ],
+)
+def test_m13_n09_a_count_that_does_not_add_up_is_named(
+    tmp_path: Path, where: str, change: Callable[[Any], object] | None
+) -> None:
+    folder = export_sample(tmp_path / "r01", sample_round(counted=True), tmp_path / "scratch")
+    name = min(path.name for path in (folder / "experiments").iterdir())
+
+    def forged(record: Any) -> None:
+        trial = record["trials"][2]
+        if change is None:
+            del trial["counted"]
+        else:
+            change(trial["counted"])
+
+    forge(folder, f"experiments/{name}", forged)
+    found = [check for check in audit_round(folder).failures if check.name == "counts"]
+    assert found, where
+    assert "trial 2" in found[0].where
 
 
 def test_n09_the_expected_digest_is_held_against_the_index(pristine: Path) -> None:
@@ -346,3 +376,11 @@ def test_an_audit_prints_hostile_text_inert(tmp_path: Path) -> None:
     render(audit_round(folder), console)
     assert "\x1b" not in console.export_text()
     assert audit_round(folder).to_json_value()["passed"] is False
+
+
+def test_m05_selected_tickets_stand_beside_what_selection_leaves_of_them(pristine: Path) -> None:
+    rows = [check for check in audit_round(pristine).checks if check.name == "selection"]
+    assert rows
+    for row in rows:
+        measured, corrected = map(float, re.findall(r"(-?[\d.]+) %", row.detail))
+        assert 0.0 <= corrected <= measured

@@ -7,14 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench import confinement, coordinator, scope, startup, submit, utilization
+from bench import aa, confinement, coordinator, errors, instruments, scope, startup, submit, utilization
 from bench.result import Figure, Result, measured
-from bench.table import render, rewrite
+from bench.table import put_between, render, rewrite
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+ERRORS_BEGIN, ERRORS_END = "<!-- errors:begin -->", "<!-- errors:end -->"
 BENCHMARKS: dict[str, Callable[[bool], Iterable[Figure]]] = {
+    "aa": aa.measure,
     "confinement": confinement.measure,
     "coordinator": coordinator.measure,
+    "errors": errors.measure,
+    "instruments": instruments.measure,
     "scope": scope.measure,
     "startup": startup.measure,
     "submit": submit.measure,
@@ -29,6 +33,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--tiny", action="store_true", help="try the runner on sizes that show nothing")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "build" / "bench")
     parser.add_argument("--docs", type=Path, default=REPOSITORY / "docs" / "performance.md")
+    parser.add_argument("--measurement", type=Path, help="document for the table of error rates")
     options = parser.parse_args(words)
     unknown = set(options.rows) - BENCHMARKS.keys()
     if unknown:
@@ -38,6 +43,8 @@ def main(words: Sequence[str]) -> int:
         result = run(name, tiny=options.tiny)
         result.write(options.out)
         print(render([result]), flush=True)
+        if name == "errors" and options.measurement is not None:
+            put_between(options.measurement, ERRORS_BEGIN, ERRORS_END, errors.table(result))
     rewrite(options.docs, options.out)
     return 0
 

@@ -146,7 +146,7 @@ def _serve_new(folder: RoundFolder, record: ExperimentRecord, new: int, batch: i
     plan = read_plan(folder)
     for number in range(new):
         lane = LANES[number % len(LANES)]
-        _submit_by_hand(folder, plan.digest(), lane, knob(0.1 + batch / 10 + number / 1000).encode())
+        submit_by_hand(folder, plan.digest(), lane, knob(0.1 + batch / 10 + number / 1000).encode())
     lines: list[str] = []
     began: list[tuple[float, float]] = []
     with _confined_time() as confined:
@@ -192,7 +192,7 @@ def _confined_time() -> Iterator[list[tuple[float, float]]]:
         probe.confined_execute = real
 
 
-def _submit_by_hand(folder: RoundFolder, digest: str, lane: str, content: bytes) -> None:
+def submit_by_hand(folder: RoundFolder, digest: str, lane: str, content: bytes) -> None:
     manifest = _manifest(lane, content)
     entry = folder.outbox(lane) / ticket_key(digest, lane, manifest.content_digest())
     (entry / "blobs").mkdir(parents=True)

@@ -25,13 +25,21 @@ def rewrite(document: Path, results_folder: Path) -> None:
     Raises:
         ValueError: the markers are missing.
     """
-    text = document.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{document} has no markers {BEGIN} and {END}")
     results = [read_result(path) for path in sorted(results_folder.glob("*.json"))]
-    document.write_text(f"{before}{BEGIN}\n{render(results)}\n{END}{after}")
+    put_between(document, BEGIN, END, render(results))
+
+
+def put_between(document: Path, begin: str, end: str, content: str) -> None:
+    """Replace what stands between two markers of a document.
+
+    Raises:
+        ValueError: the markers are missing.
+    """
+    before, found, rest = document.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{document} has no markers {begin} and {end}")
+    document.write_text(f"{before}{begin}\n{content}\n{end}{after}")
 
 
 def _row(figure: Figure, command: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -31,7 +32,7 @@ def test_a_benchmark_runs_on_a_tiny_size(name: str, tmp_path: Path) -> None:
     done = run(name, tiny=True)
     assert (done.benchmark, done.size) == (name, "tiny")
     assert done.figures
-    assert all(figure.value > 0 for figure in done.figures)
+    assert all(math.isfinite(figure.value) for figure in done.figures)
     assert done.machine.load_before[0] >= 0
     assert done.machine.cpu_model
     assert read_result(done.write(tmp_path)).figures[0].name == done.figures[0].name

@@ -148,7 +148,8 @@ def test_n10_what_was_not_measured_is_missing_with_its_reason(page: Page) -> Non
 
 def test_the_page_opens_with_the_decision_and_ends_with_the_digests(page: Page, evidence: Path) -> None:
     words = " ".join(page.text.split())
-    assert words.index("New incumbent: 19.") < words.index("What was decided about each lane")
+    gain = json.loads((evidence / "round-ledger.json").read_bytes())["gain"]
+    assert words.index(f"New incumbent: {100 * gain:.1f} %") < words.index("What was decided about each lane")
     assert "This is not evidence about any model" in words
     assert "development evidence" in words
     index = hashlib.sha256((evidence / "index.json").read_bytes()).hexdigest()

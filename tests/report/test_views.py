@@ -79,6 +79,28 @@ def test_a_forgeable_benchmark_is_labelled(tmp_path: Path) -> None:
     assert "Reported, forgeable" in notes.markup
 
 
+def test_m13_counted_figures_never_stand_without_what_they_leave_out(tmp_path: Path) -> None:
+    evidence = opened(tmp_path, counted=True)
+    leaves_out = "nothing about caches, I/O, waiting or the GPU"
+    shown = [report.headline(evidence), report.measurement_notes(evidence)]
+    tables = [
+        report.decision_table(evidence),
+        report.all_tickets(evidence),
+        report.composition_table(evidence),
+    ]
+    for part in (*shown, *tables):
+        assert leaves_out in (part.to_html() if isinstance(part, Table) else part.markup)
+    notes = report.measurement_notes(evidence).markup
+    assert "valgrind, Valgrind-3.19.0" in notes
+    assert "forgeable" in notes
+    for ticket in evidence.ledger.tickets:
+        if ticket.verdict is not None and ticket.verdict.pairs:
+            assert leaves_out in ticket.verdict.sentence
+            assert ticket.verdict.forgeable
+    plain = opened(tmp_path / "plain")
+    assert leaves_out not in report.headline(plain).markup
+
+
 def test_n10_a_missing_value_is_never_a_number() -> None:
     table = Table("gains", (Heading("gain", "percent"),), ((Missing("deadline"),), (None,), (0.0,)))
     cells = table.to_html().split("<tbody>")[1]

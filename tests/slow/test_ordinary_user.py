@@ -40,7 +40,8 @@ def test_r01_as_an_ordinary_user(open_folder: Path) -> None:
     os.chown(home, int(UID), int(UID))
     done = subprocess.run(
         ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", PYTHON, "-m", "pytest",
-         "-p", "no:cacheprovider", "tests/rounds/test_round.py", "tests/measure/test_experiment.py"],
+         "-p", "no:cacheprovider", "tests/rounds/test_round.py", "tests/measure/test_experiment.py",
+         "tests/agents/test_lane_boundary.py"],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=900,
         env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": f"{ROOT}:{SITE}",
              "PYTHONDONTWRITEBYTECODE": "1"},

@@ -60,6 +60,24 @@ def test_from_twelve_pairs_on_the_signed_rank_and_hodges_lehmann() -> None:
     assert twelve.hodges_lehmann == pytest.approx((walsh[38] + walsh[39]) / 2, abs=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("ab", "ba", "sign"), [(0.02, 0.03, 1), (-0.02, -0.03, -1), (0.03, 0.0, 0), (0.03, -0.01, 0)]
+)
+def test_m02_each_order_shows_what_the_lesser_order_shows(ab: float, ba: float, sign: int) -> None:
+    noise = [0.001, -0.001, 0.002, -0.002]
+    d = [mean + jitter for jitter in noise for mean in (ab, ba)]
+    order: list[Order] = ["AB", "BA"] * 4
+    found = crossover_estimate(d, order, statistic="each-order")
+    assert found.z_eff is not None
+    assert found.delta == pytest.approx((ab + ba) / 2)
+    assert (found.z_eff > 0) - (found.z_eff < 0) == sign
+    if sign:
+        lesser = min(abs(ab), abs(ba))
+        both = crossover_estimate([sign * lesser + jitter for jitter in noise for _ in range(2)], order)
+        assert both.z_eff is not None
+        assert 0 < abs(found.z_eff) < abs(both.z_eff)
+
+
 def test_a_plan_may_fix_the_statistic() -> None:
     values = [0.01 * k for k in range(14)]
     assert crossover_estimate(values, quads(14), statistic="t").statistic == "t"

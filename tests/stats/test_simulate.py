@@ -126,6 +126,19 @@ def test_m02_carry_over_well_above_the_noise_is_caught(carry_over: float) -> Non
     assert found.pass_rate <= at_most(0.03)
 
 
+@pytest.mark.parametrize("cap", [10, 20, 40])
+@pytest.mark.parametrize("carry_over", [0.005, 0.01, 0.02])
+def test_m02_no_carry_over_passes_where_either_order_is_asked(carry_over: float, cap: int) -> None:
+    protocol = early_stopping(cap, order_rule="ignore", statistic="each-order")
+    effects = Effects(carry_over=carry_over)
+    found = simulate(SHARED_MACHINE, 0.01, protocol, effects=effects, experiments=EXPERIMENTS, seed=9)
+    assert found.pass_rate <= at_most(0.025)
+    real = simulate(
+        SHARED_MACHINE, 0.01, protocol, effects=Effects(gain=0.05), experiments=EXPERIMENTS, seed=9
+    )
+    assert real.pass_rate >= 0.94
+
+
 def test_m02_carry_over_is_withheld_more_often_with_the_order_rule() -> None:
     effects = Effects(carry_over=0.02)
     rates = [

@@ -36,6 +36,7 @@ from roundkit.models.campaign import (
     TestPlan,
 )
 from roundkit.models.evidence import SecretReveal
+from roundkit.models.instruments import InstructionCount, ProcessCount
 from roundkit.models.lane import Manifest, ManifestEntry
 from roundkit.models.ledger import (
     AaCheck,
@@ -177,6 +178,7 @@ def sample_round(
     fresh_standalone: bool = False,
     rerun_gain: float | None = None,
     direction: Direction = "lower",
+    counted: bool = False,
 ) -> SampleRound:
     """Run the scripted lanes through the rules.
 
@@ -195,11 +197,12 @@ def sample_round(
         fresh_standalone: Whether the plan measures composed lanes alone once more.
         rerun_gain: True gain that the final rerun finds; what the steps add up to when not given.
         direction: Which way of the metric is better.
+        counted: Whether instructions decide, counted by valgrind.
     """
     secret = digest_bytes(f"secret {round_id} {seed}".encode()).encode()[:32]
     plan = _plan(
         lanes, round_id, campaign_id, incumbent or _commit("incumbent", round_id), harness, secret,
-        text or {}, opened, forgeable, fresh_standalone, direction,
+        text or {}, opened, forgeable, fresh_standalone, direction, counted,
     )  # fmt: skip
     bench = _Bench(plan, run_spec_of(plan), secret, random.Random(seed), text or {}, rerun_gain)
     for devices in plan.device_sets:
@@ -273,6 +276,7 @@ def _plan(
     forgeable: bool,
     fresh_standalone: bool,
     direction: Direction,
+    counted: bool,
 ) -> RoundPlan:
     gates = Gates(
         ab_ba_pairs=6,
@@ -297,11 +301,16 @@ def _plan(
         repository=RepositoryRef(path=".", branch="main"),
         metric=Metric(
             name="latency_ms",
-            unit="ms",
+            unit="instructions" if counted else "ms",
             direction=direction,
             guards=(GuardMetric(name="errors", direction="lower", limit=0.0),),
         ),
-        benchmark=Benchmark(timeout_s=30.0, instrument="reported", clock_tolerance=0.05, **shape),
+        benchmark=Benchmark(
+            timeout_s=30.0,
+            instrument="instructions" if counted else "reported",
+            clock_tolerance=0.05,
+            **shape,
+        ),
         protected_paths=("bench/**", "build.py"),
         environment={"LC_ALL": "C.UTF-8"},
         limits=Limits(
@@ -387,6 +396,7 @@ def _plan(
             for lane, entry in zip(lanes, campaign.search_plan, strict=True)
         ),
         secret_sha256=digest_bytes(secret),
+        counting_tool="valgrind" if counted else None,
     )
 
 
@@ -489,6 +499,15 @@ def _ticket(
     )  # fmt: skip
 
 
+def _count(values: tuple[float, ...]) -> InstructionCount:
+    """Let a parent and a child have executed a million instructions a millisecond."""
+    parent, child = round(median(values) * 900_000), round(median(values) * 100_000)
+    processes = (ProcessCount(pid=2, instructions=parent), ProcessCount(pid=3, instructions=child))
+    return InstructionCount(
+        tool="valgrind", version="Valgrind-3.19.0", total=parent + child, processes=processes
+    )
+
+
 def _experiment(
     bench: _Bench,
     purpose: str,
@@ -516,6 +535,8 @@ def _experiment(
             round(level * math.exp(bench.noise.gauss(0, SIGMA)), 6) for _ in range(plan.gates.repetitions)
         )
         ended = now + timedelta(seconds=1.5)
+        count = _count(values) if spec.counting_tool is not None and not problem else None
+        values = values if count is None else (float(count.total),)
         trials.append(
             Trial(
                 planned=planned, started_utc=now, ended_utc=ended,
@@ -526,6 +547,7 @@ def _experiment(
                 resources=TrialResources(wall_s=1.4, cpu_s=1.3, peak_memory_bytes=48 << 20, load_1min=0.2),
                 executions={"driver": _run(), "worker": _run()},
                 validated=None if problem else True,
+                counted=count,
             )
         )  # fmt: skip
         now = ended + timedelta(seconds=0.2)

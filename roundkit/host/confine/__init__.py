@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from roundkit.host.confine.types import (
     Boundary,
     CpuSet,
+    Destination,
     EndReason,
     Execution,
     LimitRecord,
@@ -31,6 +32,7 @@ __all__ = [
     "Boundary",
     "ConfinementUnavailable",
     "CpuSet",
+    "Destination",
     "EndReason",
     "Execution",
     "HostileOutput",

@@ -113,7 +113,7 @@ def boundary_arguments(
     """
     build = _Builder(stack, FIRST_FREE_FD)
     build.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup")
-    if network.kind == "none":
+    if network.kind != "host":
         build.add("--unshare-net")
     build.add("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     build.add("--hostname", "roundkit", "--clearenv")
@@ -170,7 +170,7 @@ def _system(build: _Builder, uid: int, gid: int, network: Network) -> None:
             build.add("--symlink", target, path)
         else:
             build.host_dir(path)
-    if network.kind == "host" and Path("/etc/ssl/certs").is_dir():
+    if network.kind != "none" and Path("/etc/ssl/certs").is_dir():
         build.host_dir("/etc/ssl/certs")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -79,6 +79,7 @@ class Launch:
         limits: What it may use.
         deadline: When it ends.
         cgroup: Groups to put it into.
+        at_gate: Called with the process id of the command while it waits at its gate.
     """
 
     identity: Identity
@@ -88,6 +89,7 @@ class Launch:
     limits: Limits
     deadline: Deadline
     cgroup: Cgroup
+    at_gate: Callable[[int], None]
     _supervisor: Supervisor | None = None
 
     def abandon(self) -> None:
@@ -137,6 +139,7 @@ class Launch:
                 limits=self.limits,
                 deadline=self.deadline,
                 cpus=self.cpus,
+                at_gate=self.at_gate,
             )
             gate.theirs.close()
             theirs.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import refuse
@@ -24,6 +25,9 @@ from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mou
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
+if TYPE_CHECKING:
+    from roundkit.host.confine.proxy.service import Proxy
+
 
 def confined_execute(
     argv: Sequence[str],
@@ -38,6 +42,7 @@ def confined_execute(
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
+    before_start: Callable[[int], None] | None = None,
 ) -> Execution:
     """Run one command behind the boundary, and return once nothing of it is left.
 
@@ -55,10 +60,13 @@ def confined_execute(
         env: Its environment, all of it.
         limits: What it may use.
         cpus: CPUs that it is bound to.
-        network: What it may reach.
+        network: What it may reach. With a proxy, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` join its
+            environment, in both spellings.
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over: they are closed here as soon as the command has its own, or on an error.
+        before_start: Called with the command's process id, as the host sees it, while it waits at its gate;
+            what it raises ends the run and is raised here.
 
     Returns:
         What came of it. A command that does not exist inside is ``exited`` with code 127.
@@ -70,6 +78,8 @@ def confined_execute(
     with ExitStack() as stack:
         streams = take_over(stdin, stdout, stack)
         _check_request(argv, cwd, env, cpus)
+        proxy = _proxy_of(network, stack)
+        env = env if proxy is None else {**env, **proxy.variables()}
         backend = find_backend()
         places = open_places(writable, readable, stack)
         identity = take_identity(backend.path, stack)
@@ -88,9 +98,17 @@ def confined_execute(
             limits=describe_limits(limits, cgroup.enforced),
             cpus=None if cpus is None else tuple(sorted(cpus)),
             env_names=tuple(sorted(env)),
+            hosts=network.hosts,
         )
         gated = gate_argv(argv, limits, cgroup.enforced)
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup)
+
+        def at_gate(pid: int) -> None:
+            if proxy is not None:
+                proxy.start(pid, identity.uid)
+            if before_start is not None:
+                before_start(pid)
+
+        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate)
         disk = DiskWatch(places, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
@@ -115,7 +133,19 @@ def confined_execute(
             unavailable = diagnose(identity.prefix)
             if unavailable is not None:
                 raise unavailable
-        return execution(argv, ending, boundary, limits, cgroup)
+        done = execution(argv, ending, boundary, limits, cgroup)
+        return done if proxy is None else done.model_copy(update={"destinations": proxy.close()})
+
+
+def _proxy_of(network: Network, stack: ExitStack) -> Proxy | None:
+    if network.kind != "proxy":
+        return None
+    # It takes asyncio, which no measured command should wait for.
+    from roundkit.host.confine.proxy.service import Proxy
+
+    proxy = Proxy(network.hosts)
+    stack.callback(proxy.close)
+    return proxy
 
 
 def _check_request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], cpus: CpuSet | None) -> None:

@@ -67,6 +67,7 @@ class Supervisor:
         limits: Limits of the run.
         deadline: When the run ends.
         cpus: CPUs to bind the command to.
+        at_gate: Called with the process id of the command while it waits at its gate.
     """
 
     pid: int
@@ -78,6 +79,7 @@ class Supervisor:
     limits: Limits
     deadline: Deadline
     cpus: CpuSet | None
+    at_gate: Callable[[int], None]
     course: Course = field(default_factory=Course)
 
     def __post_init__(self) -> None:
@@ -209,6 +211,7 @@ class Supervisor:
         except ProcessLookupError:
             return False
         self._bind(sender)
+        self.at_gate(sender)
         if self.deadline.expired():
             self._stop("deadline")
             return False

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from roundkit.host.confine.proxy.destinations import AllowList
 
 CpuSet = AbstractSet[int]
 """Numbers of the CPUs that the command may run on."""
@@ -25,6 +28,21 @@ EndReason = Literal[
 ]
 Counter = Literal["cgroup", "procfs"]
 """Where the CPU time was read."""
+
+NetworkKind = Literal["none", "proxy", "host"]
+DestinationOutcome = Literal[
+    "allowed",
+    "not-listed",
+    "private-address",
+    "unreachable",
+    "malformed",
+    "head-too-large",
+    "head-too-slow",
+]
+
+
+def _is_empty(value: tuple[object, ...]) -> bool:
+    return not value
 
 
 class _Frozen(BaseModel):
@@ -46,18 +64,40 @@ class Mount:
 
 @dataclass(frozen=True)
 class Network:
-    """What the command may reach: nothing (an empty loopback of its own), or the host's network.
+    """What the command may reach: nothing, named hosts through a proxy, or the host's network.
 
-    Sockets that live in the file system (``AF_UNIX``) are closed to it either way; connected stream pairs
-    between its own processes are open.
+    Without the host's network the command has a loopback of its own and nothing else; the proxy listens
+    there. Sockets that live in the file system (``AF_UNIX``) are closed to it in every case; connected stream
+    pairs between its own processes are open.
+
+    Attributes:
+        kind: Which of the three.
+        hosts: For ``proxy``, the hosts with their ports; empty otherwise.
     """
 
-    kind: Literal["none", "host"]
+    kind: NetworkKind
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def none(cls) -> Network:
         """Return a private network namespace with nothing in it."""
         return cls("none")
+
+    @classmethod
+    def proxy(cls, hosts: Iterable[str]) -> Network:
+        """Return a private network namespace and a way through the coordinator to these hosts alone.
+
+        A name never leads to a loopback, private or link-local address, unless the list also holds that
+        address and port literally.
+
+        Args:
+            hosts: ``name``, ``name:port``, ``address:port`` or ``[address]:port``; the port is 443 unless
+                given. Programs use it for ``https`` (``CONNECT``) and plain ``http`` alike.
+
+        Raises:
+            Refused: One of them is no host with a port (``network-host``).
+        """
+        return cls("proxy", tuple(sorted(map(str, AllowList.parse(hosts).hosts))))
 
     @classmethod
     def host(cls) -> Network:
@@ -129,7 +169,8 @@ class Boundary(_Frozen):
         version: Its version, as it prints it.
         uid: User id of the command, on the host and inside.
         dropped_from_root: Whether the coordinator was root and gave that up for the command.
-        network: ``none`` or ``host``.
+        network: ``none``, ``proxy`` or ``host``.
+        hosts: What the proxy allows, each with its port; only where there is one.
         seccomp: Whether a system call filter was loaded.
         mounts: Every mount in the order in which it was made.
         limits: Every limit, enforced or not.
@@ -141,16 +182,40 @@ class Boundary(_Frozen):
     version: str
     uid: int
     dropped_from_root: bool
-    network: Literal["none", "host"]
+    network: NetworkKind
     seccomp: bool
     mounts: tuple[MountRecord, ...]
     limits: tuple[LimitRecord, ...]
     cpus: tuple[int, ...] | None
     env_names: tuple[str, ...]
+    hosts: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
 
     def enforced(self) -> dict[str, str]:
         """Return the limits that held, each with the mechanism that enforced it."""
         return {limit.name: limit.by for limit in self.limits if limit.by is not None}
+
+
+class Destination(_Frozen):
+    """What a proxied command asked for, with one outcome.
+
+    Attributes:
+        host: Name or address as it was asked for; null where the request named none that can be read, and
+            for what was asked for beyond the first 256 destinations.
+        port: TCP port; null with the host.
+        outcome: ``allowed``: connected. ``not-listed``: the plan does not name it. ``private-address``: it
+            is named, but led to an address that only its own name in the list would open. ``unreachable``:
+            it is named and did not answer. The others: the request was none.
+        connections: How many requests there were.
+        sent_bytes: Bytes that the command sent there.
+        received_bytes: Bytes that came back.
+    """
+
+    host: str | None
+    port: int | None
+    outcome: DestinationOutcome
+    connections: int
+    sent_bytes: int
+    received_bytes: int
 
 
 class Execution(_Frozen):
@@ -173,6 +238,7 @@ class Execution(_Frozen):
         stderr_bytes: Bytes read from standard error.
         boundary: The boundary that held.
         detail: One line more about the end, where there is something to say.
+        destinations: What it asked the proxy for, in the order in which it first did.
     """
 
     exit_code: int | None
@@ -190,3 +256,4 @@ class Execution(_Frozen):
     stderr_bytes: int
     boundary: Boundary
     detail: str = ""
+    destinations: tuple[Destination, ...] = Field(default=(), exclude_if=_is_empty)

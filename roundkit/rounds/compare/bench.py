@@ -17,11 +17,13 @@ from roundkit.core.globs import PathIndex
 from roundkit.measure.trees import copy_tree, list_files
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.comparison import ComparedSide, ComparisonPlan
+from roundkit.models.instruments import CountingTool, Instrument
 from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Tightening
 from roundkit.rounds.compare.instruments import METRICS
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located
+from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_runtime import resolve_runtime
 from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, command_words, template
 from roundkit.rules.freezing import gates_in_force
@@ -31,6 +33,7 @@ from roundkit.rules.scope import TRICK_FILES, campaign_commands, missing_script,
 _SECRET_BYTES = 32
 _OPTIONS = {
     "benchmark": "--benchmark",
+    "benchmark.instrument": "--instrument",
     "validator": "--validator",
     "build": "--build",
     "runtime.python": "--python",
@@ -85,27 +88,47 @@ def open_bench(
     campaign = checked_campaign(_campaign(baseline, options), "the command line")
     keep_out = (baseline.path, candidate.path, work)
     runtime, refusals = resolve_runtime(campaign, _option, keep_out=keep_out)
-    refusals = [*refusals, *_command_refusals(campaign, paths), *_core_refusals(options.cpus)]
+    tool, missing = resolve_instrument(campaign, _option)
+    refusals = [*refusals, *_command_refusals(campaign, paths), *_core_refusals(options.cpus), *missing]
     if refusals or runtime is None:
         raise Refused(refusals)
     protected = protected_globs(campaign, (), paths)
     secret = secrets.token_bytes(_SECRET_BYTES)
     plan = _plan(name, sides, campaign, options, secret)
-    return CompareBench(work, campaign, plan, _spec(campaign, plan, runtime, protected), secret)
+    return CompareBench(work, campaign, plan, _spec(campaign, plan, runtime, protected, tool), secret)
 
 
-def with_instrument(bench: CompareBench, options: CompareOptions) -> CompareBench:
-    """Return the same bench under another instrument of the coordinator's own."""
-    name, unit = METRICS[options.instrument]
+def with_instrument(bench: CompareBench, instrument: Instrument, *, pairs: int | None = None) -> CompareBench:
+    """Return the same bench under another instrument of the coordinator's own.
+
+    Args:
+        bench: The bench.
+        instrument: The other instrument.
+        pairs: Another number of pairs.
+
+    Raises:
+        Refused: ``instrument-missing``: this machine does not give it.
+    """
+    name, unit = METRICS[instrument]
     metric = bench.campaign.metric.model_copy(update={"name": name, "unit": unit, "direction": "lower"})
-    benchmark = bench.campaign.benchmark.model_copy(update={"instrument": options.instrument})
-    campaign = bench.campaign.model_copy(update={"metric": metric, "benchmark": benchmark})
-    spec = _spec(campaign, bench.plan, bench.spec.runtime, bench.spec.protected_paths)
+    benchmark = bench.campaign.benchmark.model_copy(update={"instrument": instrument})
+    tests = bench.campaign.test_plan
+    tests = tests.model_copy(update={"ab_ba_pairs": pairs or tests.ab_ba_pairs})
+    changed = {"metric": metric, "benchmark": benchmark, "test_plan": tests}
+    campaign = bench.campaign.model_copy(update=changed)
+    tool, missing = resolve_instrument(campaign, _option)
+    if missing:
+        raise Refused(missing)
+    spec = _spec(campaign, bench.plan, bench.spec.runtime, bench.spec.protected_paths, tool)
     return CompareBench(bench.work, campaign, bench.plan, spec, bench.secret)
 
 
 def _spec(
-    campaign: CampaignPlan, plan: ComparisonPlan, runtime: FrozenRuntime, protected: tuple[str, ...]
+    campaign: CampaignPlan,
+    plan: ComparisonPlan,
+    runtime: FrozenRuntime,
+    protected: tuple[str, ...],
+    tool: CountingTool | None,
 ) -> RunSpec:
     return campaign_run_spec(
         campaign,
@@ -114,6 +137,7 @@ def _spec(
         protected_paths=protected,
         gates=gates_in_force(campaign.test_plan, Tightening()),
         pin_cpus=True,
+        counting_tool=tool,
     )
 
 

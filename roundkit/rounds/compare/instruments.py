@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import get_args
 
-from roundkit.models.campaign import Instrument
+from roundkit.measure.trial import PEAK_MEMORY_METRIC
+from roundkit.models.instruments import UNITS, Instrument
 from roundkit.models.measurement import TrialResources
 
 _MS_IN_S = 1000.0
 
-METRICS: Mapping[str, tuple[str, str]] = {
+METRICS: Mapping[Instrument, tuple[str, str]] = {
     "wall": ("wall_ms", "ms"),
     "cpu": ("cpu_ms", "ms"),
-    "instructions": ("instructions", "instructions"),
-    "peak-memory": ("peak_memory_bytes", "bytes"),
+    "instructions": ("instructions", UNITS["instructions"]),
+    "peak-memory": (PEAK_MEMORY_METRIC, UNITS["peak-memory"]),
 }
 """Name and unit of the metric of each instrument of the coordinator's own; of each, less is better."""
 
-BESIDE: Mapping[str, Callable[[TrialResources], float | None]] = {
+BESIDE: Mapping[Instrument, Callable[[TrialResources], float | None]] = {
     "wall": lambda read: None if read.wall_s is None else read.wall_s * _MS_IN_S,
     "cpu": lambda read: None if read.cpu_s is None else read.cpu_s * _MS_IN_S,
     "peak-memory": lambda read: read.peak_memory_bytes,

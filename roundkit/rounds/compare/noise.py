@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
-from roundkit.core.errors import RoundkitError
+from roundkit.core.errors import Refused, RoundkitError
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.experiment import Progress
 from roundkit.measure.pool import LocalPool
-from roundkit.models.campaign import Instrument
 from roundkit.models.comparison import InstrumentNoise, NoiseReport
+from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import ExperimentRecord, RunSpec, SideRef, Trial
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
 from roundkit.rounds.compare.instruments import BESIDE, METRICS, instruments
@@ -29,7 +29,8 @@ from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import workplace
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.template_files import template
-from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block
+from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block, unread
+from roundkit.stats.verdict import MIN_PAIRS
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ def measure_noise(
         pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         before = environment(pool, bench.plan.device_sets)
         try:
-            runs = _runs(bench, options, Runner(pool, stop, report, progress))
+            runs, missing = _runs(bench, options, Runner(pool, stop, report, progress))
         finally:
             pool.close()
-    found = _figures(runs, options)
-    trial_s = median(trial.resources.wall_s or 0.0 for trial in runs[0].record.trials)
+    found = _figures(runs, missing, options)
+    costing = next((run for run in runs if run.instrument == options.instrument), runs[0])
+    trial_s = median(trial.resources.wall_s or 0.0 for trial in costing.record.trials)
     chosen = next(row for row in found if row.instrument == options.instrument)
     return NoiseReport(
         format="roundkit-noise/1",
@@ -92,38 +94,50 @@ def noise_words(report: NoiseReport) -> tuple[str, ...]:
     return tuple(gates_in_words(row, min_gain) for row in report.instruments)
 
 
-def _runs(bench: CompareBench, options: CompareOptions, runner: Runner) -> list[_Run]:
-    """Run the trials that most instruments share, then those that need trials of their own."""
+def _runs(
+    bench: CompareBench, options: CompareOptions, runner: Runner
+) -> tuple[list[_Run], dict[Instrument, str]]:
+    """Run the trials that most instruments share, then those that need trials of their own.
+
+    Returns:
+        The experiments, the shared one first, and why there is none of an instrument.
+    """
     first, second = build(bench, "baseline", runner).side, build(bench, "candidate", runner).side
     if first is None or second is None:
         raise RoundkitError("a second build of the same files fails: the build cannot be repeated")
     shared = options.instrument
     if shared not in BESIDE and shared != "reported":
         shared = "wall"
-    alone = [name for name in instruments() if name not in BESIDE and name != "reported"]
-    runs = []
-    for name in (shared, *alone):
-        under = (
-            bench if name == options.instrument else with_instrument(bench, replace(options, instrument=name))
-        )
-        record = _run(under, (first, second), runner, name)
-        if record.outcome != "complete" and record.reason != "instrument-missing":
-            raise RoundkitError(f"the benchmark cannot be measured: {record.reason}: {record.detail}")
-        runs.append(_Run(name, under.spec, record))
-    return runs
+    sides = (first, second)
+    chosen = bench if shared == options.instrument else with_instrument(bench, shared)
+    runs = [_run(chosen, sides, runner, shared)]
+    record = runs[0].record
+    if record.outcome != "complete":
+        raise RoundkitError(f"the benchmark cannot be measured: {record.reason}: {record.detail}")
+    missing: dict[Instrument, str] = {}
+    for name in instruments():
+        if name in BESIDE or name == "reported":
+            continue
+        try:
+            # Counts repeat and may slow a trial many times over: few pairs tell as much.
+            under = bench if name == options.instrument else with_instrument(bench, name, pairs=MIN_PAIRS)
+        except Refused as refused:
+            missing[name] = f"{refused.refusals[0].message}; {refused.refusals[0].remedy}"
+        else:
+            runs.append(_run(under, sides, runner, name))
+    return runs, missing
 
 
-def _run(
-    bench: CompareBench, sides: tuple[SideRef, SideRef], runner: Runner, instrument: Instrument
-) -> ExperimentRecord:
+def _run(bench: CompareBench, sides: tuple[SideRef, SideRef], runner: Runner, instrument: Instrument) -> _Run:
     runner.report(f"{bench.spec.gates.ab_ba_pairs} pairs of the same under `{instrument}`")
-    request = request_for(
-        bench, bench.spec, *sides, purpose="aa", subject=f"noise-{instrument}", attempt=1
-    )  # fmt: skip
-    return runner.run(request)
+    subject = f"noise-{instrument}"
+    request = request_for(bench, bench.spec, *sides, purpose="aa", subject=subject, attempt=1)
+    return _Run(instrument, bench.spec, runner.run(request))
 
 
-def _figures(runs: Sequence[_Run], options: CompareOptions) -> tuple[InstrumentNoise, ...]:
+def _figures(
+    runs: Sequence[_Run], missing: Mapping[Instrument, str], options: CompareOptions
+) -> tuple[InstrumentNoise, ...]:
     """Return the noise under every instrument, in the order in which they are declared."""
     by_name = {run.instrument: run for run in runs}
     planned = int(template("campaign.yaml")["test_plan"]["ab_ba_pairs"])
@@ -131,6 +145,9 @@ def _figures(runs: Sequence[_Run], options: CompareOptions) -> tuple[InstrumentN
     for name in instruments():
         if name == "reported" and name not in by_name:
             continue  # no metric was named
+        if name in missing:
+            found.append(unread(name, METRICS[name][1], missing[name], planned))
+            continue
         run = by_name.get(name, runs[0])
         own = name in by_name
         found.append(

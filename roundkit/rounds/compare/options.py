@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roundkit.models.campaign import Direction, Instrument
+from roundkit.models.campaign import Direction
+from roundkit.models.instruments import Instrument
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ def answer(asked: dict[str, object]) -> str:
             env=asked["env"],
             limits=Limits.model_validate_json(asked["limits"]),
             cpus=None if asked["cpus"] is None else frozenset(asked["cpus"]),
-            network=Network(asked["network"]),
+            network=Network(asked["network"], tuple(asked["hosts"])),
         )
     except ConfinementUnavailable as error:
         return json.dumps({"unavailable": [error.reason, error.detail, error.remedy]})

@@ -100,7 +100,7 @@ class World:
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
         cpus: set[int] | None = None,
-        network: str = "none",
+        network: Network = Network.none(),  # noqa: B008 - frozen
         actor: subprocess.Popen[str] | None = None,
         **limit: object,
     ) -> Execution:
@@ -121,7 +121,7 @@ class World:
                 env=variables,
                 limits=asked,
                 cpus=None if cpus is None else frozenset(cpus),
-                network=Network.host() if network == "host" else Network.none(),
+                network=network,
             )
         request = {
             "argv": argv,
@@ -132,9 +132,14 @@ class World:
             "env": variables,
             "limits": asked.model_dump_json(),
             "cpus": None if cpus is None else sorted(cpus),
-            "network": network,
+            "network": network.kind,
+            "hosts": network.hosts,
         }
         return ask(standing_actor() if actor is None else actor, request)
+
+    def coordinator(self) -> int:
+        """Return the process id of whoever runs this world's commands."""
+        return os.getpid() if self.mode == "root" or os.geteuid() != 0 else standing_actor().pid
 
     def python(self, script: str, *arguments: str, **options: object) -> Execution:
         """Run a script of the ``payloads`` folder, or literal source, inside."""
@@ -208,8 +213,10 @@ def ordinary_python() -> tuple[str, str]:
     return str(interpreter), f"{REPOSITORY}:{packages}"
 
 
-def start_actor(*before: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start an actor as an ordinary user without groups or capabilities."""
+def start_actor(
+    *before: str, env: dict[str, str] | None = None, as_root: bool = False
+) -> subprocess.Popen[str]:
+    """Start an actor as an ordinary user without groups or capabilities, or as root."""
     interpreter, path = ordinary_python()
     drop = [
         "setpriv",
@@ -220,7 +227,7 @@ def start_actor(*before: str, env: dict[str, str] | None = None) -> subprocess.P
     ]
     given = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", **(env or {})}
     return subprocess.Popen(
-        [*(drop if os.geteuid() == 0 else ()), *before, interpreter, str(HERE / "actor.py")],
+        [*(drop if os.geteuid() == 0 and not as_root else ()), *before, interpreter, str(HERE / "actor.py")],
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -334,8 +341,10 @@ def new_actor() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start actors of one's own: under a wrapper, or with another environment."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*before: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        started.append(start_actor(*before, env=env))
+    def start(
+        *before: str, env: dict[str, str] | None = None, as_root: bool = False
+    ) -> subprocess.Popen[str]:
+        started.append(start_actor(*before, env=env, as_root=as_root))
         return started[-1]
 
     yield start

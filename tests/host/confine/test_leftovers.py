@@ -85,6 +85,19 @@ def test_c07_plain_leftovers_are_read_whatever_their_names(left):
     assert reason(left, "deep/er/good", 3) == "too-large"
 
 
+def test_c07_a_deep_tree_is_read_or_refused(any_world):
+    done = any_world.python(
+        "import os\nfor _ in range(800):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w')"
+    )
+    assert done.exit_code == 0, done.stderr_tail
+    deep = any_world.trial
+
+    assert read_output(deep, "d/" * 800 + "end", 1) == b""
+    assert reason(deep, "d/" * 799 + "d") == "not-a-file"
+    assert reason(deep, "d/" * 801 + "end") == "missing"
+    assert reason(deep, "d/" * 3000 + "end") == "unsafe-name"
+
+
 def test_c07_modes_that_lock_the_reader_out_are_no_traceback(left):
     if os.geteuid() == 0:
         assert read_output(left, "unreadable", 10) == b"mine"

@@ -125,6 +125,16 @@ def test_c05_deleted_but_open_files_count(world):
     assert (done.end_reason, "grew by" in done.detail) == ("disk-limit", True), done
 
 
+def test_c05_files_in_memory_alone_count(world):
+    script = (
+        "import os\nheld = []\nwhile True:\n"
+        "    held.append(os.memfd_create('x')); os.write(held[-1], b'x' * (1 << 20))"
+    )
+    done = world.python(script, disk_bytes=30 << 20)
+
+    assert (done.end_reason, "grew by" in done.detail) == ("disk-limit", True), done
+
+
 @pytest.mark.parametrize("where", ["/tmp", "/dev/shm", "/home/somebody"])
 def test_c05_private_places_have_an_end(world, where):
     done = world.python(FILL, where)
@@ -194,6 +204,27 @@ def test_c12_limits_are_recorded_as_they_held(world):
         assert (by["memory_bytes"], by["pids"], by["cpu_s"]) == ("rlimit-as", "rlimit-nproc", "rlimit-cpu")
         assert scope["memory_bytes"] == "process"
         assert done.peak_memory_bytes is None
+
+
+@pytest.mark.needs_root
+def test_c12_a_root_without_cgroups_records_what_is_left(make_world, new_actor):
+    world = make_world("root")
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    hide = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+    actor = new_actor("unshare", "--mount", "/bin/sh", "-c", hide, "sh", as_root=True)
+    done = world.run("true", actor=actor, memory_bytes=512 << 20, pids=50, cpu_s=10)
+    by = done.boundary.enforced()
+    scope = {limit.name: limit.scope for limit in done.boundary.limits}
+
+    assert done.boundary.dropped_from_root
+    assert (by["memory_bytes"], by["pids"], by["cpu_s"]) == ("rlimit-as", "rlimit-nproc", "rlimit-cpu")
+    assert (scope["memory_bytes"], scope["pids"], scope["cpu_s"]) == ("process", "run", "process")
+    assert (done.peak_memory_bytes, done.cpu_source) == (None, "procfs")
+    held = world.python(COUNT_CHILDREN, actor=actor, pids=20)
+    assert 10 <= int(held.stdout_tail or 20) <= 20
+    with pytest.raises(ConfinementUnavailable, match="limit-not-enforceable"):
+        world.run("true", actor=actor, pids=50, require=["pids"])
 
 
 def test_c12_a_required_limit_that_cannot_hold_is_a_refusal(make_world):

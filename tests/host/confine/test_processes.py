@@ -75,6 +75,31 @@ def test_c06_nothing_outlives_the_deadline(world):
     assert done.wall_s is not None
 
 
+SLEEPS_UNINTERRUPTIBLY = """
+import os, sys, time
+os.mkfifo("never")
+child = os.fork()
+if child == 0:
+    # The child of this start waits for a writer before it becomes its program, and its parent for that.
+    wait = (os.POSIX_SPAWN_OPEN, 0, "never", os.O_RDONLY, 0)
+    os.posix_spawn("/bin/true", ["true"], {}, file_actions=[wait])
+state = ""
+while state != "D":
+    with open("/proc/%d/stat" % child) as stream:
+        state = stream.read().rpartition(")")[2].split()[0]
+print("asleep", flush=True)
+time.sleep(600)
+"""
+
+
+def test_c06_a_process_in_uninterruptible_sleep_is_gone_at_the_deadline(world):
+    marker = f"rk-asleep-{world.mode}-{os.getpid()}"
+    done = world.python(SLEEPS_UNINTERRUPTIBLY, marker, deadline_s=2)
+
+    assert (done.end_reason, done.stdout_tail) == ("deadline", "asleep\n"), done
+    assert alive(marker) == []
+
+
 def test_c06_nothing_outlives_the_command_itself(world):
     marker = f"rk-leaves-{world.mode}-{os.getpid()}"
     done = world.python(DAEMONS + "os._exit(7)", marker)
@@ -196,6 +221,33 @@ def test_c13_two_slots_have_different_users_and_do_not_see_each_other(root_world
     assert {taken, mine.boundary.uid} == {kept[0].boundary.uid, mine.boundary.uid}
     assert taken != mine.boundary.uid
     assert (other / "here").stat().st_uid == 0
+
+
+@pytest.mark.needs_root
+def test_c13_the_process_limit_of_one_slot_is_not_anothers(root_world):
+    other = root_world.root / "other-place"
+    other.mkdir()
+    fill = (
+        "import os, time\n"
+        "try:\n    while True:\n        if os.fork() == 0: time.sleep(600)\n"
+        "except OSError: open('full', 'w').close()\n"
+        "while not os.path.exists('leave'): time.sleep(0.01)\nos._exit(0)\n"
+    )
+    place = {"writable": [other], "readable": [], "cwd": other}
+    kept = []
+    thread = threading.Thread(target=lambda: kept.append(root_world.python(fill, pids=20, **place)))
+    thread.start()
+    try:
+        root_world.wait_until(lambda: (other / "full").exists() or not thread.is_alive())
+        mine = root_world.run(
+            "/bin/sh", "-c", "for n in 1 2 3 4 5; do sleep 0 & done; wait; echo five", pids=20
+        )
+    finally:
+        (other / "leave").touch()
+        thread.join()
+
+    assert (other / "full").exists(), kept
+    assert (mine.exit_code, mine.stdout_tail) == (0, "five\n"), mine
 
 
 @pytest.mark.needs_root

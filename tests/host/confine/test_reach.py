@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
+
+from roundkit.host.confine import Network
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def test_c01_write_outside_is_denied(attacked):
 
     got_through = {name for name, result in told.items() if result == "SUCCEEDED"}
     assert got_through == {name for name in told if name.startswith("allowed: ")}
-    assert len(told) > 80
+    assert len(told) > 90
     assert attacked.changed() == set()
 
 
@@ -156,6 +162,72 @@ def test_c02_a_descriptor_left_open_by_the_coordinator_is_not_inherited(any_worl
     assert done.stdout_tail.split()[:4] == ["0", "1", "2", "3"]
 
 
+IPC = """
+import ctypes, json, os, sys
+key, name = int(sys.argv[1]), sys.argv[2].encode()
+libc = ctypes.CDLL(None, use_errno=True)
+told = {}
+for what, found in (
+    ("shared memory", lambda: libc.shmget(key, 0, 0)),
+    ("semaphores", lambda: libc.semget(key, 0, 0)),
+    ("messages", lambda: libc.msgget(key, 0)),
+    ("message queue", lambda: ctypes.CDLL("librt.so.1", use_errno=True).mq_open(name, os.O_RDWR)),
+    ("queue's file", lambda: 0 if os.path.exists("/dev/mqueue" + name.decode()) else -1),
+    ("file in memory", lambda: 0 if os.path.exists("/dev/shm" + name.decode()) else -1),
+):
+    told[what] = found() >= 0
+print(json.dumps(told))
+"""
+
+
+def test_c02_ipc_objects_of_the_host_are_not_there(world):
+    key, name = 0x526B0000 + os.getpid() % 0xFFFF, f"/roundkit-{os.getpid()}"
+    libc, rt = ctypes.CDLL(None, use_errno=True), ctypes.CDLL("librt.so.1", use_errno=True)
+    create, everybody = 0o1000, 0o666
+    shared = libc.shmget(key, 4096, create | everybody)
+    semaphores = libc.semget(key, 1, create | everybody)
+    messages = libc.msgget(key, create | everybody)
+    queue = rt.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, everybody, None)
+    in_memory = Path("/dev/shm" + name)
+    in_memory.write_bytes(b"the host's")
+    try:
+        assert min(shared, semaphores, messages, queue) >= 0
+        outside = json.loads(subprocess.check_output([sys.executable, "-c", IPC, str(key), name], text=True))
+        inside = world.attempts(IPC, str(key), name)
+    finally:
+        in_memory.unlink()
+        rt.mq_unlink(name.encode())
+        libc.shmctl(shared, 0, None)
+        libc.semctl(semaphores, 0, 0)
+        libc.msgctl(messages, 0, None)
+        os.close(queue)
+
+    assert outside["shared memory"] and outside["message queue"] and outside["file in memory"]
+    assert set(inside.values()) == {False}, inside
+
+
+def test_c02_a_handle_of_a_file_opens_nothing(world):
+    """A real handle, made outside: whoever may open by handle needs no path."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    room = 128
+    handle = ctypes.create_string_buffer(room.to_bytes(4, sys.byteorder) + bytes(room + 4), room + 8)
+    mount_id = ctypes.c_int()
+    secret = str(world.root / "store" / "round.db").encode()
+    made = libc.name_to_handle_at(-100, secret, handle, ctypes.byref(mount_id), 0)
+    script = (
+        "import ctypes, os, sys\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "handle = ctypes.create_string_buffer(bytes.fromhex(sys.argv[1]))\n"
+        "for place in ('.', '/usr', '/tmp'):\n"
+        "    found = libc.open_by_handle_at(os.open(place, os.O_RDONLY), handle, os.O_RDONLY)\n"
+        "    print(found, ctypes.get_errno())\n"
+    )
+    done = world.python(script, handle.raw.hex())
+
+    assert made == 0 or ctypes.get_errno() == errno.EOPNOTSUPP  # a file system without handles
+    assert done.stdout_tail == f"-1 {errno.EPERM}\n" * 3, done
+
+
 def test_c03_network_is_denied(attacked, listeners):
     port, udp, _, reached = listeners
     told = attacked.attempts("network.py", str(port), str(udp.getsockname()[1]))
@@ -172,7 +244,7 @@ def test_c03_network_is_denied(attacked, listeners):
 def test_c03_the_hosts_network_is_reached_only_by_name_and_labelled(any_world, listeners):
     port, _, _, reached = listeners
     script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()"
-    done = any_world.python(script, str(port), network="host")
+    done = any_world.python(script, str(port), network=Network.host())
 
     assert (done.exit_code, done.boundary.network) == (0, "host"), done.stderr_tail
     any_world.wait_until(lambda: len(reached) == 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 from support.synthetic import CampaignRepo, campaign_repo, knob
+from support.tools import needs_valgrind
 
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refusal, Refused
+from roundkit.rules.run_spec import run_spec_of
 
 
 def refusals(repo: CampaignRepo, out: Path, **options: Any) -> list[Refusal]:
@@ -356,6 +359,102 @@ def test_r10_instrument_missing(three_lanes: CampaignRepo, only: Only) -> None:
         lambda plan: plan["benchmark"].update(argv=["{python}", "-I", "bench/bnech.py"])
     )
     assert "'bench/bnech.py'" in only("instrument-missing").message
+
+
+def decided_by(repo: CampaignRepo, instrument: str, unit: str, **limits: int) -> None:
+    """Let an instrument decide over a metric in that unit."""
+
+    def edit(plan: Any) -> None:
+        plan["metric"].update(name="figure", unit=unit)
+        plan["benchmark"].update(instrument=instrument)
+        plan["limits"].update(limits)
+
+    repo.edit_campaign(edit)
+
+
+@pytest.mark.parametrize("instrument", ["instructions", "peak-memory"])
+def test_m13_r10_an_instrument_gives_its_own_unit(
+    three_lanes: CampaignRepo, only: Only, instrument: str
+) -> None:
+    decided_by(three_lanes, instrument, "ms")
+    assert f"the instrument `{instrument}` gives" in only("wrong-value").message
+
+
+def test_m13_r10_an_instrument_that_the_plans_own_limits_stop_is_missing(
+    three_lanes: CampaignRepo, only: Only
+) -> None:
+    decided_by(three_lanes, "instructions", "instructions", memory_bytes=1 << 22)
+    refusal = only("instrument-missing")
+    assert "does not give `instructions`" in refusal.message
+    assert refusal.place.startswith("campaign.yaml: benchmark.instrument")
+    assert "install the package valgrind" in refusal.remedy
+    assert "kernel.perf_event_paranoid" in refusal.remedy
+
+
+def on_a_bare_machine(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run roundkit where neither perf nor valgrind nor a control group is to be seen."""
+    hide = (
+        "for tool in /usr/bin/perf /usr/bin/valgrind; do"
+        " [ ! -e $tool ] || mount --bind /dev/null $tool || exit 99; done\n"
+        "mount -t tmpfs none /sys/fs/cgroup || exit 99\n"
+        'exec "$@"'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", hide, "sh", sys.executable, "-m", "roundkit", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if os.geteuid() != 0 or (done.returncode in (1, 99) and "mount" in done.stderr):
+        if "ROUNDKIT_CI" in os.environ:
+            pytest.fail("this machine cannot hide a tool from one process: " + done.stderr)
+        pytest.skip("hiding a tool from one process needs root")
+    return done
+
+
+@pytest.mark.parametrize(
+    ("instrument", "unit", "remedy"),
+    [
+        ("instructions", "instructions", "install the package valgrind"),
+        ("peak-memory", "bytes", "delegated cgroup"),
+    ],
+)
+def test_m13_r10_an_instrument_that_the_machine_lacks_is_refused_with_its_remedy(
+    three_lanes: CampaignRepo, open_folder: Path, instrument: str, unit: str, remedy: str
+) -> None:
+    decided_by(three_lanes, instrument, unit)
+    out = open_folder / "round"
+    files = ("--campaign", three_lanes.campaign_file, "--round", three_lanes.round_file, "--out", out)
+    done = on_a_bare_machine("prepare", *files)
+    assert done.returncode == 3, done.stderr
+    told = done.stdout + done.stderr
+    assert "instrument-missing" in told
+    assert remedy in told
+    assert not out.exists()
+
+
+def test_m13_doctor_lists_every_instrument(open_folder: Path) -> None:
+    told = on_a_bare_machine("doctor").stdout
+    rows = {
+        cells[1].strip().removeprefix("instrument: "): cells[2].strip()
+        for line in told.splitlines()
+        if len(cells := line.split("│")) > 3 and "instrument: " in cells[1]
+    }
+    assert rows == {
+        "reported": "present",
+        "wall": "present",
+        "cpu": "present",
+        "instructions": "missing",
+        "peak-memory": "missing",
+    }
+
+
+@needs_valgrind
+def test_m13_the_plan_names_what_counts(three_lanes: CampaignRepo, open_folder: Path) -> None:
+    decided_by(three_lanes, "instructions", "instructions")
+    plan = three_lanes.freeze(open_folder / "round")
+    assert plan.counting_tool in ("perf", "valgrind")
+    assert run_spec_of(plan).counting_tool == plan.counting_tool
 
 
 @pytest.mark.parametrize("python", ["python3", "/nowhere/python3", "/usr", "/usr/bin/true"])

@@ -40,6 +40,14 @@ for path in (
     "/run/dbus/system_bus_socket",
     "/sys/kernel",
     "/boot",
+    "/run/user",
+    "/run/containerd/containerd.sock",
+    "/run/systemd/private",
+    "/tmp/.X11-unix",
+    "/var/lib",
+    "/etc/machine-id",
+    "/dev/mem",
+    "/dev/kmsg",
 ):
     attempt(path, lambda: os.listdir(path) if os.path.isdir(path) else read(path))
 
@@ -53,6 +61,8 @@ def connect(address, kind=socket.SOCK_STREAM):
 
 attempt("socket by path", lambda: connect(path_socket))
 attempt("abstract socket", lambda: connect("\0" + abstract_socket))
+for path in ("/var/run/docker.sock", "/run/dbus/system_bus_socket", "/run/user/0/bus", "\0/tmp/dbus-x"):
+    attempt("connect to " + repr(path), lambda: connect(path))
 
 
 def datagram_pair():

@@ -95,7 +95,36 @@ def rename_over_judge():
 
 attempt("judge rename over", rename_over_judge)
 
+
+def call_number(x86, arm, *arguments):
+    call("syscall", x86 if os.uname().machine == "x86_64" else arm, *arguments)
+
+
+def reopened():
+    held = os.open(judge, os.O_RDONLY)
+    write("/proc/self/fd/%d" % held)
+
+
+def mapped():
+    import mmap
+
+    with open(judge, "rb") as stream:
+        mmap.mmap(stream.fileno(), 1, mmap.MAP_SHARED, mmap.PROT_WRITE)
+
+
+evil = os.path.join(root, "candidate/scratch/evil")
+attempt("judge reopened through its descriptor", reopened)
+attempt("judge mapped", mapped)
+attempt("judge exchanged", lambda: call_number(316, 276, -100, evil.encode(), -100, judge.encode(), 2))
+attempt("judge attribute", lambda: os.setxattr(judge, "user.x", b"x"))
+attempt("judge hard link", lambda: os.link(judge, os.path.join(root, "candidate/scratch/judge")))
+attempt("judge owner", lambda: os.chown(judge, os.getuid(), os.getgid()))
+attempt("judge in a descriptor's folder", lambda: write("/proc/self/cwd/" + os.path.relpath(judge, here)))
+
 MS_REMOUNT, MS_BIND, MS_MOVE = 32, 4096, 8192
+attempt("bind over judge", lambda: call("mount", evil.encode(), judge.encode(), None, MS_BIND, None))
+attempt("move over judge", lambda: call("mount", here.encode(), judge.encode(), None, MS_MOVE, None))
+attempt("bind root", lambda: call("mount", b"/", here.encode(), None, MS_BIND, None))
 attempt("remount root", lambda: call("mount", None, b"/", None, MS_REMOUNT | MS_BIND, None))
 attempt("remount usr", lambda: call("mount", None, b"/usr", None, MS_REMOUNT | MS_BIND, None))
 attempt("remount judge", lambda: call("mount", None, judge.encode(), None, MS_REMOUNT | MS_BIND, None))
