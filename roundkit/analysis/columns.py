@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -229,8 +230,24 @@ def check_frame(table: str, frame: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
     Raises:
         Refused: ``missing-columns``, ``unknown-columns`` or ``wrong-dtype``, all in one answer.
     """
+    return check_columns(table, schema_of(table), frame)
+
+
+def check_columns(
+    table: str, wanted: Mapping[str, pl.DataType], frame: pl.LazyFrame | pl.DataFrame
+) -> pl.LazyFrame:
+    """Return a frame with exactly the wanted columns, in the wanted order.
+
+    Args:
+        table: What to call the frame in an error.
+        wanted: Column names and types.
+        frame: The frame.
+
+    Raises:
+        Refused: ``missing-columns``, ``unknown-columns`` or ``wrong-dtype``, all in one answer.
+    """
     lazy = frame.lazy()
-    found, wanted = lazy.collect_schema(), schema_of(table)
+    found = lazy.collect_schema()
     refusals = []
     if missing := [name for name in wanted if name not in found]:
         refusals.append(

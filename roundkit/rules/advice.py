@@ -132,7 +132,7 @@ def _no_result(campaign: CampaignPlan, lanes: Sequence[tuple[str, SearchPlanEntr
             "no-result",
             (),
             "test_plan.noise is not known, so nobody can tell which lanes could show a result",
-            "write what repeated runs of the benchmark showed there",
+            "run `roundkit noise` and paste its block there",
         )
         return
     for lane, entry in lanes:
