@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from roundkit.models.measurement import VerdictRecord
 
 _UNKNOWN = "–"
-_INSTRUCTIONS = f"{INSTRUCTIONS_SAY_NOTHING.capitalize()}."
+_INSTRUCTIONS = f"{INSTRUCTIONS_SAY_NOTHING[0].upper()}{INSTRUCTIONS_SAY_NOTHING[1:]}."
 _NO_METRIC = (
     'A benchmark writes {"metrics": {"NAME": 1.23}} to the file named in ROUNDKIT_RESULT_PATH; without'
     " --metric its wall time counts."
