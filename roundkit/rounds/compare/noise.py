@@ -118,6 +118,9 @@ def _runs(
     for name in instruments():
         if name in BESIDE or name == "reported":
             continue
+        if options.shared_only and name != options.instrument:
+            missing[name] = "left out, since it needs trials of its own"
+            continue
         try:
             # Counts repeat and may slow a trial many times over: few pairs tell as much.
             under = bench if name == options.instrument else with_instrument(bench, name, pairs=MIN_PAIRS)
