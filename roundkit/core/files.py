@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,13 @@ def write_json(path: Path, value: Any, *, mode: int = 0o644) -> str:
     return digest_bytes(data)
 
 
-def tree_digest(root: Path, *, skip: frozenset[str] = frozenset({".git", ".roundkit"})) -> str:
+NOT_COUNTED = frozenset({".git", ".roundkit"})
+"""Names at the top of a checkout that are no part of its tree."""
+Row = tuple[str, str, str]
+"""Path, kind with executable bit as git writes it, and digest of one file of a tree."""
+
+
+def tree_digest(root: Path, *, skip: frozenset[str] = NOT_COUNTED) -> str:
     """Return one digest over every path, kind, executable bit and content below a folder.
 
     Args:
@@ -65,31 +72,46 @@ def tree_digest(root: Path, *, skip: frozenset[str] = frozenset({".git", ".round
     Raises:
         OSError: something below the folder cannot be read.
     """
-    rows: list[list[str]] = []
+    return rows_digest(tree_rows(root, skip=skip))
+
+
+def rows_digest(rows: Iterable[Row]) -> str:
+    """Return the digest of a tree that has these rows, in whatever order they come."""
+    return digest_json(sorted(map(list, rows)))
+
+
+def tree_rows(root: Path, *, skip: frozenset[str] = NOT_COUNTED) -> list[Row]:
+    """Return what :func:`tree_digest` counts: one row for everything that is no folder.
+
+    Raises:
+        OSError: something below the folder cannot be read.
+    """
+    rows: list[Row] = []
     for folder, folders, names in os.walk(root, followlinks=False):
         here = Path(folder)
         if here == root:
             folders[:] = [name for name in folders if name not in skip]
             names = [name for name in names if name not in skip]
         linked = [name for name in folders if (here / name).is_symlink()]
-        rows.extend(_row(root, here / name) for name in [*names, *linked])
-    return digest_json(sorted(rows))
+        rows.extend(file_row(root, here / name) for name in [*names, *linked])
+    return rows
 
 
-def _as_text(name: str) -> str:
+def file_row(root: Path, path: Path) -> Row:
+    """Return the row of one file, link or other entry that is no folder."""
+    relative = path_text(path.relative_to(root).as_posix())
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return relative, "120000", digest_bytes(os.fsencode(path.readlink()))
+    if stat.S_ISREG(mode):
+        return relative, "100755" if mode & 0o100 else "100644", digest_file(path)
+    return relative, f"{stat.S_IFMT(mode):o}", ""
+
+
+def path_text(name: str) -> str:
     """Return a file name as text that JSON can hold; no two names give the same text."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
         return f"\0{os.fsencode(name).hex()}"  # no file name holds a NUL
     return name
-
-
-def _row(root: Path, path: Path) -> list[str]:
-    relative = _as_text(path.relative_to(root).as_posix())
-    mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        return [relative, "120000", digest_bytes(os.fsencode(path.readlink()))]
-    if stat.S_ISREG(mode):
-        return [relative, "100755" if mode & 0o100 else "100644", digest_file(path)]
-    return [relative, f"{stat.S_IFMT(mode):o}", ""]

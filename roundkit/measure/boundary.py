@@ -13,9 +13,10 @@ from pathlib import Path
 
 from roundkit.core.canonical import digest_json
 from roundkit.core.resources import harness_folder
-from roundkit.host.confine import Mount
+from roundkit.host.confine import Mount, Overlay
 from roundkit.host.devices import Binding
 from roundkit.measure.instruments import COUNT, counted_command
+from roundkit.measure.materialized import Checkout
 from roundkit.models.measurement import PlannedTrial, ProvisionRef, Role, RunSpec
 from roundkit.models.round_plan import FrozenRuntime
 
@@ -40,6 +41,7 @@ class Grant:
     writable: tuple[Mount, ...]
     readable: tuple[Mount, ...]
     cwd: Path = CHECKOUT
+    overlay: Overlay | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class TrialFiles:
         provision: What the plan's ``provision`` command made, where it has one.
     """
 
-    checkout: Path
+    checkout: Checkout
     protected: tuple[Mount, ...]
     driver_checkout: Path
     validator_checkout: Path
@@ -122,7 +124,8 @@ class TrialBoundary:
         assert self.spec.benchmark.argv is not None
         grant = self._grant(
             self.spec.benchmark.argv,
-            readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
+            readable=(*self.files.checkout.mounts(CHECKOUT), *self.files.protected),
+            overlay=self.files.checkout.overlay(CHECKOUT, writable=False),
             writable=(Mount(self.folders.trial, TRIAL), Mount(self.folders.scratch, SCRATCH)),
             env=self._result_variables(),
             on_device=True,
@@ -144,7 +147,8 @@ class TrialBoundary:
         assert self.spec.benchmark.worker is not None
         grant = self._grant(
             self.spec.benchmark.worker,
-            readable=(Mount(self.files.checkout, CHECKOUT), *self.files.protected),
+            readable=(*self.files.checkout.mounts(CHECKOUT), *self.files.protected),
+            overlay=self.files.checkout.overlay(CHECKOUT, writable=False),
             writable=(Mount(self.folders.worker_scratch, SCRATCH),),
             env={},
             on_device=True,
@@ -193,6 +197,7 @@ class TrialBoundary:
         readable: tuple[Mount, ...],
         writable: tuple[Mount, ...],
         env: Mapping[str, str],
+        overlay: Overlay | None = None,
         on_device: bool = False,
     ) -> Grant:
         seed = hash_seed(self.spec.round_digest, self.planned.pair)
@@ -207,6 +212,7 @@ class TrialBoundary:
                 *standing_mounts(self.spec.runtime),
                 *device.readable,
             ),
+            overlay=overlay,
         )
 
 

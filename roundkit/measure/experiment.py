@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from roundkit.core.clock import now_utc
-from roundkit.core.files import tree_digest
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import sweep
 from roundkit.host.devices import DeviceState, lease_names, machine_identity, platform_named
@@ -21,6 +20,7 @@ from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.clocks import unexplained_growth
 from roundkit.measure.looks import Looks
+from roundkit.measure.materialized import checkout_of
 from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
@@ -107,6 +107,9 @@ def boundary_book(request: MeasurementRequest) -> BoundaryBook:
         "incumbent": Path(request.incumbent_built).resolve(),
         "roundkit": harness_folder().parent,
     }
+    bases = {side.base for side in (request.baseline, request.candidate) if side.base is not None}
+    for base in sorted(bases):
+        places["base"] = Path(base).resolve()
     if request.provision is not None:
         places["provision"] = Path(request.provision.path).resolve()
     return BoundaryBook(places)
@@ -189,8 +192,8 @@ def refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
 
 def _digests(request: MeasurementRequest) -> dict[Side, str]:
     return {
-        "baseline": tree_digest(Path(request.baseline.built)),
-        "candidate": tree_digest(Path(request.candidate.built)),
+        "baseline": checkout_of(request.baseline).digest(),
+        "candidate": checkout_of(request.candidate).digest(),
     }
 
 
@@ -276,6 +279,7 @@ def _identity(reference: SideRef, side: Side, course: _Course) -> SideIdentity:
     return SideIdentity(
         commit=reference.commit,
         tree=reference.tree,
+        checkout=checkout_of(reference).kind,
         files_sha256_before=course.digests_before.get(side),
         files_sha256_after=course.digests_after.get(side),
     )

@@ -10,7 +10,7 @@ from typing import Literal
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused
 from roundkit.core.globs import GlobSet
-from roundkit.host.confine import Execution, Mount, confined_execute
+from roundkit.host.confine import Execution, Mount, Overlay, confined_execute
 from roundkit.measure.boundary import (
     CHECKOUT,
     SCRATCH,
@@ -21,6 +21,7 @@ from roundkit.measure.boundary import (
     standing_mounts,
 )
 from roundkit.measure.broke import MeasurementBroke
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.protect import plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.campaign import Command
@@ -60,7 +61,7 @@ def run_command_confined(
     command: Command,
     spec: RunSpec,
     *,
-    checkout: Path,
+    checkout: Checkout,
     incumbent_built: Path,
     scratch: Path,
     provision: ProvisionRef | None = None,
@@ -96,7 +97,8 @@ def run_command_confined(
         command.timeout_s,
         spec,
         scratch=scratch,
-        writable=(Mount(checkout.resolve(), CHECKOUT),),
+        writable=checkout.mounts(CHECKOUT),
+        overlay=checkout.overlay(CHECKOUT, writable=True),
         readable=(*protection.mounts(CHECKOUT), *provision_mounts(provision)),
     )
 
@@ -105,7 +107,7 @@ def import_probe(
     target: str,
     spec: RunSpec,
     *,
-    checkout: Path,
+    checkout: Checkout,
     timeout_s: float,
     scratch: Path,
     provision: ProvisionRef | None = None,
@@ -138,7 +140,8 @@ def import_probe(
         spec,
         scratch=scratch,
         writable=(),
-        readable=(Mount(checkout.resolve(), CHECKOUT), *provision_mounts(provision)),
+        readable=(*checkout.mounts(CHECKOUT), *provision_mounts(provision)),
+        overlay=checkout.overlay(CHECKOUT, writable=False),
     )
 
 
@@ -165,6 +168,7 @@ def _run(
     scratch: Path,
     writable: Sequence[Mount],
     readable: Sequence[Mount],
+    overlay: Overlay | None,
 ) -> CommandLog:
     seed = hash_seed(spec.round_digest, None)
     remove_tree(scratch)
@@ -175,6 +179,7 @@ def _run(
             cwd=CHECKOUT,
             writable=(*writable, Mount(scratch.resolve(), SCRATCH)),
             readable=(*readable, *standing_mounts(spec.runtime)),
+            overlay=overlay,
             deadline=Deadline.after(timeout_s),
             env=expand_environment(spec, seed),
             limits=spec.limits,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from roundkit.core.globs import GlobSet
 from roundkit.host.confine import Mount
-from roundkit.measure.trees import copy_entry, copy_tree, list_files, make_parents
+from roundkit.host.confine.overlay import OPAQUE
+from roundkit.host.confine.types import CHANGED
+from roundkit.measure.layers import and_parents, copy_layer, is_covered, put_whiteout
+from roundkit.measure.materialized import Checkout
+from roundkit.measure.trees import copy_entry, copy_tree, list_files, make_folder, make_parents
 
 # No file is called so; a glob that matches it matches everything in its folder.
 _ANY_NAME = ".no-file-has-this-name"
@@ -25,6 +30,7 @@ class Protection:
         folders: Folders in which every possible file is protected and none is hidden: one mount each.
         files: Single protected files, outside those folders.
         links: Single protected symlinks; they are copied, since a link cannot be mounted.
+        masked: What a layer deletes of the base below it, since a copy of the base would leave it out.
     """
 
     incumbent: Path
@@ -33,31 +39,62 @@ class Protection:
     folders: tuple[str, ...]
     files: tuple[str, ...]
     links: tuple[str, ...]
+    masked: tuple[str, ...] = ()
     _modules: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
     def mounts(self, checkout: Path) -> tuple[Mount, ...]:
         """Return the read-only mounts over a checkout that appears at that path inside the boundary."""
         return tuple(Mount(self.incumbent / path, checkout / path) for path in (*self.folders, *self.files))
 
-    def copy_side(self, built: Path, target: Path) -> None:
+    def copy_side(self, built: Checkout, target: Path) -> Checkout:
         """Copy a built checkout with mount points, instead of its own files, where protected ones go.
 
         What the checkout holds at hidden paths, and what Python would load in place of a protected
-        module (planted bytecode, for example), is left out.
+        module (planted bytecode, for example), is left out. Of an overlay only the layer is copied.
+
+        Args:
+            built: The checkout.
+            target: A folder that does not exist yet.
+
+        Returns:
+            The copy, of the same kind and with the same files in either kind.
 
         Raises:
             OSError: something cannot be read or written.
         """
-        copy_tree(built, target, leave_out=self._left_out)
+        if built.base is None:
+            copy_tree(built.folder, target, leave_out=self._left_out)
+            self._make_mount_points(target)
+            return Checkout(target)
+        layer = target / CHANGED
+        make_folder(target)
+        copy_layer(built.folder / CHANGED, layer, leave_out=self._left_out)
+        for path in self.masked:
+            if not is_covered(layer, path):
+                put_whiteout(layer, path)
+        self._make_mount_points(layer)
         for path in self.folders:
-            make_parents(target, f"{path}/x")
+            os.setxattr(layer / path, OPAQUE, b"y")
+        return Checkout(target, built.base)
+
+    def _make_mount_points(self, files: Path) -> None:
+        for path in self.folders:
+            make_parents(files, f"{path}/x")
         for path in self.files:
-            make_parents(target, path)
-            place = target / path
-            place.touch(exist_ok=False)
+            make_parents(files, path)
+            (files / path).touch(exist_ok=False)
         for path in self.links:
-            make_parents(target, path)
-            copy_entry(self.incumbent / path, target / path)
+            make_parents(files, path)
+            copy_entry(self.incumbent / path, files / path)
+
+    def left_out_of(self, base: Path) -> tuple[str, ...]:
+        """Return the topmost paths of a checkout that a copy leaves out, and puts nothing in place of."""
+        replaced = {*self.folders, *self.files, *self.links}
+        found = {
+            next((above for above in reversed(list(and_parents(path))) if self._left_out(above)), None)
+            for path in list_files(base)
+        }
+        return tuple(sorted(path for path in found if path is not None and path not in replaced))
 
     def _left_out(self, path: str) -> bool:
         return (
@@ -82,13 +119,16 @@ class Protection:
         return (extension or package) and not (self.incumbent / path).exists()
 
 
-def plan_protection(incumbent: Path, protected: GlobSet, hidden: GlobSet) -> Protection:
+def plan_protection(
+    incumbent: Path, protected: GlobSet, hidden: GlobSet, *, base: Path | None = None
+) -> Protection:
     """Work out the fewest mounts that lay an incumbent's protected files over a checkout.
 
     Args:
         incumbent: The built incumbent.
         protected: Globs of protected paths.
         hidden: Globs of paths that only the validator sees.
+        base: Checkout that the sides are layers over, if they are.
 
     Raises:
         OSError: the incumbent cannot be read.
@@ -113,9 +153,16 @@ def plan_protection(incumbent: Path, protected: GlobSet, hidden: GlobSet) -> Pro
     modules = frozenset(
         (str(PurePosixPath(path).parent), PurePosixPath(path).stem) for path in files if path.endswith(".py")
     )
-    return Protection(
-        incumbent, protected, hidden, tuple(sorted(folders)), tuple(files), tuple(links), modules
+    plan = Protection(
+        incumbent,
+        protected,
+        hidden,
+        folders=tuple(sorted(folders)),
+        files=tuple(files),
+        links=tuple(links),
+        _modules=modules,
     )
+    return plan if base is None else replace(plan, masked=plan.left_out_of(base))
 
 
 def copy_matching(source: Path, target: Path, wanted: GlobSet, *, omit: GlobSet | None = None) -> None:

@@ -10,6 +10,8 @@ from typing import Self
 
 from roundkit.core.globs import GlobSet
 from roundkit.measure.boundary import CHECKOUT, TrialFiles, provision_mounts
+from roundkit.measure.broke import MeasurementBroke
+from roundkit.measure.materialized import Checkout, checkout_of
 from roundkit.measure.protect import Protection, copy_matching, plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.measurement import MeasurementRequest, Side
@@ -35,6 +37,7 @@ class Stage:
         """Make the work folder with what driver and validator see.
 
         Raises:
+            MeasurementBroke: ``checkout-kinds``: one side is a layer over a base and the other one is not.
             OSError: something cannot be read or written.
         """
         work = Path(request.work_folder)
@@ -43,8 +46,11 @@ class Stage:
         # Passable, not readable: a confined command reaches what it is given as a user of its own.
         work.chmod(0o711)
         incumbent = Path(request.incumbent_built).resolve()
+        base = _common_base(request)
         protected, hidden = request.run_spec.protected_paths, request.run_spec.hidden_paths
-        stage = cls(work.resolve(), plan_protection(incumbent, GlobSet(protected), GlobSet(hidden)))
+        stage = cls(
+            work.resolve(), plan_protection(incumbent, GlobSet(protected), GlobSet(hidden), base=base)
+        )
         copy_matching(incumbent, stage._driver_checkout, GlobSet(protected), omit=GlobSet(hidden))
         copy_matching(incumbent, stage._validator_checkout, GlobSet((*protected, *hidden)))
         return stage
@@ -56,13 +62,15 @@ class Stage:
         Raises:
             OSError: something cannot be read or written.
         """
-        built: dict[Side, str] = {"baseline": request.baseline.built, "candidate": request.candidate.built}
+        built: dict[Side, Checkout] = {
+            "baseline": checkout_of(request.baseline),
+            "candidate": checkout_of(request.candidate),
+        }
         sides: dict[Side, TrialFiles] = {}
         try:
             for side, name in _SIDE_FOLDERS.items():
-                self.protection.copy_side(Path(built[side]), self.work / name)
                 sides[side] = TrialFiles(
-                    checkout=self.work / name,
+                    checkout=self.protection.copy_side(built[side], self.work / name),
                     protected=self.protection.mounts(CHECKOUT),
                     driver_checkout=self._driver_checkout,
                     validator_checkout=self._validator_checkout,
@@ -80,3 +88,10 @@ class Stage:
     @property
     def _validator_checkout(self) -> Path:
         return self.work / "for-validator"
+
+
+def _common_base(request: MeasurementRequest) -> Path | None:
+    """Return the base of both sides; reading an overlay costs time, so both must be of one kind."""
+    if request.baseline.base != request.candidate.base:
+        raise MeasurementBroke("checkout-kinds", "the two sides were laid on the disk in different ways")
+    return None if request.baseline.base is None else Path(request.baseline.base)

@@ -33,7 +33,7 @@ def copy_tree(source: Path, target: Path, *, leave_out: Callable[[str], bool] | 
     Raises:
         OSError: something cannot be read or written.
     """
-    _make_folder(target)
+    make_folder(target)
     pending = [""]
     while pending:
         prefix = pending.pop()
@@ -43,7 +43,7 @@ def copy_tree(source: Path, target: Path, *, leave_out: Callable[[str], bool] | 
                 if leave_out is not None and leave_out(relative):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    _make_folder(target / relative)
+                    make_folder(target / relative)
                     pending.append(f"{relative}/")
                 else:
                     copy_entry(source / relative, target / relative)
@@ -77,7 +77,7 @@ def make_parents(root: Path, relative: str) -> None:
         if here.is_symlink() or (here.exists() and not here.is_dir()):
             here.unlink()
         if not here.exists():
-            _make_folder(here)
+            make_folder(here)
 
 
 def list_files(root: Path) -> Iterator[str]:
@@ -141,7 +141,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return list(entries)
 
 
-def _make_folder(path: Path) -> None:
+def make_folder(path: Path) -> None:
+    """Make a folder that every user can pass and read, whatever the umask."""
     path.mkdir()
     path.chmod(_FOLDER_MODE)
 

@@ -197,6 +197,7 @@ def execute_grant(
         cwd=grant.cwd,
         writable=grant.writable,
         readable=grant.readable,
+        overlay=grant.overlay,
         deadline=deadline,
         env=grant.env,
         limits=spec.limits,

@@ -14,6 +14,8 @@ from roundkit.models.instruments import CountingTool, InstructionCount
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
 
 Side = Literal["baseline", "candidate"]
+CheckoutKind = Literal["plain", "overlay"]
+"""Whether a checkout is a folder of its own or a layer over one that it shares; both give the same files."""
 Role = Literal["benchmark", "driver", "worker", "validator"]
 Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone", "compare"]
 VerdictName = Literal["pass", "fail", "not-measured", "invalid"]
@@ -81,12 +83,14 @@ class SideRef(Record):
         commit: The commit that is measured.
         tree: Its tree id.
         built: Absolute path of the built checkout from which fresh copies are made.
+        base: Absolute path of the checkout that the built one is a layer over; null for a plain one.
         built_sha256: Digest over that checkout's files.
     """
 
     commit: CommitId
     tree: CommitId
     built: str
+    base: str | None = None
     built_sha256: Digest
 
 
@@ -252,11 +256,13 @@ class DeviceReading(Record):
 class SideIdentity(Record):
     """What one side was: commit, tree, and the digest of its built files before and after the experiment.
 
-    A digest is null where the experiment ended, by its ``reason``, before it was taken.
+    A digest is null where the experiment ended, by its ``reason``, before it was taken. ``checkout`` says how
+    its files were laid on the disk, and is not written where it is ``plain``, as in all older evidence.
     """
 
     commit: CommitId
     tree: CommitId
+    checkout: CheckoutKind = Field(default="plain", exclude_if=lambda kind: kind == "plain")
     files_sha256_before: Digest | None
     files_sha256_after: Digest | None
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roundkit.core.files import tree_digest
 from roundkit.core.globs import GlobSet
 from roundkit.measure.checkout import materialize
+from roundkit.measure.materialized import Base, Checkout, lay_checkout, overlay_missing
 from roundkit.measure.probe import import_probe, run_command_confined, succeeded
 from roundkit.measure.provision import check_provision
 from roundkit.measure.trees import remove_tree
@@ -20,6 +20,7 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.layout import RoundFolder
 
 PRISTINE = "pristine"
+BASE = "base"
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,30 @@ class Built:
 
 def pristine_checkout(folder: RoundFolder, plan: RoundPlan) -> Path:
     """Return the untouched checkout of the incumbent that protected files are mounted from."""
-    target = folder.checkouts / PRISTINE
+    return _incumbent_files(folder, plan, PRISTINE, omit=None)
+
+
+def base_checkout(folder: RoundFolder, plan: RoundPlan) -> Base | None:
+    """Return the checkout of the incumbent, without hidden files, that builds are layers over.
+
+    Returns:
+        None where this machine cannot show a tree put together of layers.
+    """
+    folder.checkouts.mkdir(exist_ok=True)
+    if overlay_missing(folder.checkouts) is not None:
+        return None
+    omit = GlobSet(plan.campaign.hidden_paths)
+    return Base(_incumbent_files(folder, plan, BASE, omit=omit), plan.incumbent)
+
+
+def _incumbent_files(folder: RoundFolder, plan: RoundPlan, name: str, *, omit: GlobSet | None) -> Path:
+    target = folder.checkouts / name
     if not target.is_dir():
         # Written beside its place: what a killed process left half-written must not pass for the incumbent.
-        partial = folder.checkouts / f".{PRISTINE}.partial"
+        partial = folder.checkouts / f".{name}.partial"
         folder.checkouts.mkdir(exist_ok=True)
         remove_tree(partial)
-        materialize(folder.repository, plan.incumbent, partial, omit=None)
+        materialize(folder.repository, plan.incumbent, partial, omit=omit)
         partial.rename(target)
     return target
 
@@ -77,9 +95,15 @@ def build_side(
         MeasurementBroke: ``provision-changed``, or the boundary could not be set up.
     """
     pristine = pristine_checkout(folder, plan)
-    checkout = folder.checkouts / name
-    remove_tree(checkout)
-    materialize(folder.repository, commit, checkout, omit=GlobSet(plan.campaign.hidden_paths))
+    target = folder.checkouts / name
+    remove_tree(target)
+    checkout = lay_checkout(
+        folder.repository,
+        commit,
+        target,
+        base=base_checkout(folder, plan),
+        omit=GlobSet(plan.campaign.hidden_paths),
+    )
     return build_checkout(
         plan.campaign,
         spec,
@@ -97,7 +121,7 @@ def build_checkout(
     *,
     commit: str,
     tree: str,
-    checkout: Path,
+    checkout: Checkout,
     pristine: Path,
     provision: ProvisionRef | None,
 ) -> Built:
@@ -123,18 +147,29 @@ def build_checkout(
         if not succeeded(log):
             return Built(None, tuple(logs), log.step, log.tail)
     try:
-        digest = tree_digest(checkout)
+        digest = checkout.digest()
     except OSError as error:
         return Built(None, tuple(logs), "build", f"the build left what cannot be read: {error}")
-    side = SideRef(commit=commit, tree=tree, built=str(checkout), built_sha256=digest)
+    side = SideRef(
+        commit=commit,
+        tree=tree,
+        built=str(checkout.folder),
+        base=None if checkout.base is None else str(checkout.base),
+        built_sha256=digest,
+    )
     return Built(side, tuple(logs))
 
 
 def _steps(
-    campaign: CampaignPlan, spec: RunSpec, *, checkout: Path, pristine: Path, provision: ProvisionRef | None
+    campaign: CampaignPlan,
+    spec: RunSpec,
+    *,
+    checkout: Checkout,
+    pristine: Path,
+    provision: ProvisionRef | None,
 ) -> Iterator[Callable[[], CommandLog]]:
     """Yield the steps in order: build, import probe, smoke."""
-    scratch = checkout.with_name(f"{checkout.name}.scratch")
+    scratch = checkout.folder.with_name(f"{checkout.folder.name}.scratch")
     command = partial(
         run_command_confined,
         spec=spec,

@@ -7,6 +7,7 @@ from pathlib import Path
 from roundkit.core.errors import Refused, refuse
 from roundkit.core.process import run
 from roundkit.measure.boundary import CHECKOUT
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.probe import found_places, import_probe, succeeded
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.run_spec import run_spec_of
@@ -32,7 +33,7 @@ def import_place(clone: Path, plan: RoundPlan, environment: Path | None) -> str:
     log = import_probe(
         target,
         spec,
-        checkout=clone,
+        checkout=Checkout(clone),
         timeout_s=spec.benchmark.timeout_s,
         scratch=clone / ".roundkit" / "scratch" / "probe",
         python=own,

@@ -17,6 +17,7 @@ from roundkit.measure.boundary import TrialBoundary, TrialFiles, TrialFolders
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.checkout import materialize
 from roundkit.measure.experiment import lease_devices, qualify_devices, refuse_problem
+from roundkit.measure.materialized import Base, lay_checkout, overlay_missing
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.models.ledger import CommandLog, TicketRecord
@@ -160,14 +161,19 @@ def _build(
     commit = plan.incumbent if ticket is None or ticket.candidate_commit is None else ticket.candidate_commit
     pristine, checkout = work / "pristine", work / "checkout"
     materialize(repository, plan.incumbent, pristine, omit=None)
-    materialize(repository, commit, checkout, omit=GlobSet(plan.campaign.hidden_paths))
+    omit = GlobSet(plan.campaign.hidden_paths)
+    base = None
+    if overlay_missing(work) is None:
+        base = Base(work / "base", plan.incumbent)
+        materialize(repository, plan.incumbent, base.folder, omit=omit)
+    laid = lay_checkout(repository, commit, checkout, base=base, omit=omit)
     report(f"building the {side}, {commit}")
     built = build_checkout(
         plan.campaign,
         bench.spec,
         commit=commit,
         tree=Repository(repository).tree_id(commit),
-        checkout=checkout,
+        checkout=laid,
         pristine=pristine,
         provision=bench.provision,
     )

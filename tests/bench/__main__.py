@@ -7,7 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench import aa, confinement, coordinator, errors, instruments, scope, startup, submit, utilization
+from bench import (
+    aa,
+    confinement,
+    coordinator,
+    errors,
+    instruments,
+    materialize,
+    scope,
+    startup,
+    submit,
+    utilization,
+)
 from bench.result import Figure, Result, measured
 from bench.table import put_between, render, rewrite
 
@@ -19,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[bool], Iterable[Figure]]] = {
     "coordinator": coordinator.measure,
     "errors": errors.measure,
     "instruments": instruments.measure,
+    "materialize": materialize.measure,
     "scope": scope.measure,
     "startup": startup.measure,
     "submit": submit.measure,

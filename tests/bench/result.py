@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from roundkit.core.files import atomic_write
 
-Better = Literal["lower", "higher"]
+Better = Literal["lower", "higher", "near"]
+"""``near`` is good for a ratio that should be one: at most ``target`` away from it, either way."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Figure:
         """Whether the target is reached; None without one."""
         if self.target is None:
             return None
+        if self.better == "near":
+            return 1 / self.target <= self.value <= self.target
         return self.value <= self.target if self.better == "lower" else self.value >= self.target
 
 

@@ -43,14 +43,19 @@ def put_between(document: Path, begin: str, end: str, content: str) -> None:
 
 
 def _row(figure: Figure, command: str) -> str:
-    sign = "≤" if figure.better == "lower" else "≥"
-    target = "—" if figure.target is None else f"{sign} {_number(figure.target)} {_unit(figure.unit)}"
+    target = "—" if figure.target is None else _target(figure, figure.target)
     met = {True: "yes", False: "**no**", None: "—"}[figure.met]
     shown = f"{_number(figure.value)} {_unit(figure.unit)}"
     if "interval" in figure.detail:
         low, high = figure.detail["interval"]
         shown += f" ({_number(low)}–{_number(high)})"
     return f"| {figure.what} | {shown} | {target} | {met} | `{command}` |"
+
+
+def _target(figure: Figure, target: float) -> str:
+    if figure.better == "near":
+        return f"{_number(1 / target)}–{_number(target)} {_unit(figure.unit)}"
+    return f"{'≤' if figure.better == 'lower' else '≥'} {_number(target)} {_unit(figure.unit)}"
 
 
 def _note(result: Result) -> str:

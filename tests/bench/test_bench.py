@@ -56,6 +56,8 @@ def test_the_table_comes_from_the_json_alone(docs: Path, tmp_path: Path) -> None
     figures = (
         Figure("a", "a missed one", 1.6, "x", 1.5, detail={"interval": [1.5, 1.75]}),
         Figure("b", "one that is met", 98.25, "%", 97.0, "higher"),
+        Figure("n", "one that is near", 0.995, "x", 1.01, "near"),
+        Figure("f", "one that is not", 0.98, "x", 1.01, "near"),
         Figure("c", "one that is only shown", 1234.5, "ms"),
     )
     replace(done, benchmark="made", figures=figures, size="full").write(tmp_path / "out")
@@ -63,6 +65,8 @@ def test_the_table_comes_from_the_json_alone(docs: Path, tmp_path: Path) -> None
     first = docs.read_text()
     assert "| a missed one | 1.6 × (1.5–1.75) | ≤ 1.5 × | **no** |" in first
     assert "| one that is met | 98.2 % | ≥ 97 % | yes |" in first
+    assert "| one that is near | 0.995 × | 0.99–1.01 × | yes |" in first
+    assert "| one that is not | 0.98 × | 0.99–1.01 × | **no** |" in first
     assert "| one that is only shown | 1234 ms | — | — |" in first
     rewrite(docs, tmp_path / "out")
     assert docs.read_text() == first

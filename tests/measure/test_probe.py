@@ -11,6 +11,7 @@ from measure.worlds import PROGRAM, SINGLE, World, make_spec, write_tree
 from roundkit.core.errors import Refused
 from roundkit.host.confine import ConfinementUnavailable
 from roundkit.measure.boundary import CHECKOUT
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.probe import found_places, import_probe, run_command_confined, succeeded
 from roundkit.models.campaign import Command
 from roundkit.models.ledger import CommandLog
@@ -24,7 +25,7 @@ def build(world: World, files: Mapping[str, str], command: Command = BUILD) -> t
         "build",
         command,
         world.spec,
-        checkout=checkout,
+        checkout=Checkout(checkout),
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
@@ -81,7 +82,7 @@ def test_link_where_a_protected_file_belongs_is_the_checkouts_fault(world: World
         "build",
         BUILD,
         world.spec,
-        checkout=checkout,
+        checkout=Checkout(checkout),
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
@@ -95,7 +96,7 @@ def test_incumbent_is_built_over_its_own_protected_files(world: World) -> None:
         "build",
         BUILD,
         world.spec,
-        checkout=world.incumbent,
+        checkout=Checkout(world.incumbent),
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
@@ -114,7 +115,7 @@ def test_r18_package_must_resolve_inside_the_checkout(world: World) -> None:
     def probe(package: str, files: Mapping[str, str]) -> CommandLog:
         checkout = world.candidate(files, f"probed-{len(list(world.root.iterdir()))}")
         return import_probe(
-            package, world.spec, checkout=checkout, timeout_s=20, scratch=world.root / "scratch"
+            package, world.spec, checkout=Checkout(checkout), timeout_s=20, scratch=world.root / "scratch"
         )
 
     for spec in (make_spec(), make_spec(SINGLE)):

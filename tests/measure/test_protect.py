@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from roundkit.core.globs import GlobSet
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.protect import Protection, copy_matching, plan_protection
 from roundkit.measure.trees import list_files
 
@@ -65,7 +66,7 @@ def test_copy_holds_mount_points_instead_of_the_candidates_protected_files(tmp_p
     )
     (built / "deep").symlink_to("/etc")
     protection = plan(incumbent, "bench/**", "**/conftest.py", hidden=("h/**",))
-    protection.copy_side(built, tmp_path / "copy")
+    protection.copy_side(Checkout(built), tmp_path / "copy")
     assert sorted(list_files(tmp_path / "copy")) == ["deep/er/conftest.py", "pkg/core.py"]
     assert names_in(tmp_path / "copy" / "bench") == []
     assert not (tmp_path / "copy" / "deep").is_symlink()
@@ -79,7 +80,7 @@ def test_protected_link_is_the_incumbents(tmp_path: Path) -> None:
     (built / "run.py").symlink_to("elsewhere.py")
     protection = plan(incumbent, "run.py")
     assert protection.mounts(Path("/in")) == ()
-    protection.copy_side(built, tmp_path / "copy")
+    protection.copy_side(Checkout(built), tmp_path / "copy")
     assert str((tmp_path / "copy" / "run.py").readlink()) == "core.py"
 
 
@@ -98,7 +99,7 @@ def test_fault_06_what_python_would_load_in_place_of_a_protected_module_is_left_
         "core.so",
         content="planted",
     )
-    plan(incumbent, "bench.py", "tools/check.py").copy_side(built, tmp_path / "copy")
+    plan(incumbent, "bench.py", "tools/check.py").copy_side(Checkout(built), tmp_path / "copy")
     assert sorted(list_files(tmp_path / "copy")) == [
         "__pycache__/core.cpython-311.pyc",
         "bench.py",

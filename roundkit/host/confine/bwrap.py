@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from roundkit.host.confine.overlay import OpenOverlay
 from roundkit.host.confine.places import Place
 from roundkit.host.confine.spawn import FIRST_FREE_FD, memory_file
-from roundkit.host.confine.types import Limits, MountRecord, Network
+from roundkit.host.confine.types import CHANGED, WORK, Limits, MountRecord, Network
 
 ARGS_FD = 4
 STATUS_FD = 5
@@ -25,10 +26,9 @@ _SYSTEM_DIRS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of one boundary, the descriptors they name, and the mounts they make."""
+    """The arguments of one boundary, and the mounts they make."""
 
     words: tuple[str, ...]
-    fds: Mapping[int, int]
     mounts: tuple[MountRecord, ...]
 
     def encoded(self) -> bytes:
@@ -36,38 +36,28 @@ class Arguments:
         return b"".join(os.fsencode(word) + b"\0" for word in self.words)
 
 
-class _Builder:
-    """Collects arguments, descriptors and mount records in the order in which bubblewrap acts."""
+class _Words:
+    """Collects arguments and mount records in the order in which bubblewrap acts."""
 
-    def __init__(self, stack: ExitStack, first_fd: int) -> None:
+    def __init__(self) -> None:
         self.words: list[str] = []
-        self.fds: dict[int, int] = {}
         self.mounts: list[MountRecord] = []
-        self._stack = stack
-        self._next_fd = first_fd
-        self._made = {""}
+        self.made = {""}
 
     def add(self, *words: str) -> None:
         self.words += words
 
-    def pass_fd(self, fd: int) -> str:
-        number = self._next_fd
-        self._next_fd += 1
-        self.fds[number] = fd
-        return str(number)
-
     def parents(self, at: str) -> None:
         """Make the folders above ``at`` passable; bubblewrap's own would be 0700."""
         above = at.rpartition("/")[0]
-        if above not in self._made:
+        if above not in self.made:
             self.parents(above)
-            self._made.add(above)
+            self.made.add(above)
             self.add("--perms", "0755", "--dir", above)
 
-    def file(self, at: str, content: bytes) -> None:
+    def file(self, at: str, fd: int) -> None:
         self.parents(at)
-        fd = memory_file("file", content, self._stack)
-        self.add("--perms", "0644", "--file", self.pass_fd(fd), at)
+        self.add("--perms", "0644", "--file", str(fd), at)
 
     def private(self, at: str, limits: Limits, perms: str) -> None:
         self.parents(at)
@@ -77,61 +67,118 @@ class _Builder:
     def host_dir(self, path: str) -> None:
         self.parents(path)
         self.add("--ro-bind", path, path)
-        self._made.add(path)
+        self.made.add(path)
         self.mounts.append(MountRecord(source=path, at=path, mode="ro"))
 
-    def bind(self, place: Place, *, make_parents: bool) -> None:
+    def bind(self, place: Place, fd: int, *, make_parents: bool) -> None:
         if make_parents:
             self.parents(str(place.at))
-        option = "--bind-fd" if place.writable else "--ro-bind-fd"
-        self.add(option, self.pass_fd(place.fd), str(place.at))
+        self.add("--bind-fd" if place.writable else "--ro-bind-fd", str(fd), str(place.at))
         self.mounts.append(place.record())
 
+    def overlay(self, overlay: OpenOverlay) -> None:
+        at = str(overlay.at)
+        self.parents(at)
+        # By path, since bubblewrap would leave a descriptor open for the command.
+        for layer in overlay.layers:
+            self.add("--overlay-src", str(layer.path))
+        if overlay.changes is None:
+            self.add("--ro-overlay", at)
+        else:
+            self.add("--overlay", f"{overlay.changes.path}/{CHANGED}", f"{overlay.changes.path}/{WORK}", at)
+        self.made.add(at)
+        self.mounts += overlay.records()
 
-def boundary_arguments(
-    places: Sequence[Place],
-    *,
-    cwd: PurePosixPath,
-    env: Mapping[str, str],
-    limits: Limits,
-    network: Network,
-    uid: int,
-    gid: int,
-    stack: ExitStack,
-) -> Arguments:
-    """Describe the whole boundary for bubblewrap.
+
+class Builder:
+    """Describes one boundary for bubblewrap: first what it is passed, then the words that name it.
+
+    Attributes:
+        fds: Descriptor in bubblewrap → descriptor here.
 
     Args:
         places: Granted places in mounting order.
-        cwd: Working directory inside.
-        env: The environment of the command, all of it.
-        limits: For the size of the private file systems.
-        network: What the command may reach.
         uid: User id of the command.
         gid: Group id of the command.
+        network: What the command may reach.
         stack: Closes the descriptors of generated files.
+        overlay: A folder put together of layers, below all places.
     """
-    build = _Builder(stack, FIRST_FREE_FD)
-    build.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup")
-    if network.kind != "host":
-        build.add("--unshare-net")
-    build.add("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-    build.add("--hostname", "roundkit", "--clearenv")
-    _system(build, uid, gid, network)
-    # A fresh /proc of one's own namespace still has files of the whole host in it that root may write.
-    build.add("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
-    for at in PRIVATE_PLACES:
-        build.private(at, limits, "1777")
-    build.add("--remount-ro", "/dev", "--perms", "0755", "--dir", "/run")
-    _home(build, places, env, limits)
-    for place in places:
-        inside = any(place.at.is_relative_to(other.at) for other in places if other is not place)
-        build.bind(place, make_parents=not inside)
-    build.add("--remount-ro", "/")
-    for name, value in env.items():
-        build.add("--setenv", name, value)
-    build.add("--chdir", str(cwd), "--json-status-fd", str(STATUS_FD), "--seccomp", str(SECCOMP_FD))
-    return Arguments(tuple(build.words), build.fds, tuple(build.mounts))
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        *,
+        uid: int,
+        gid: int,
+        network: Network,
+        stack: ExitStack,
+        overlay: OpenOverlay | None = None,
+    ) -> None:
+        self._places = places
+        self._overlay = overlay
+        self._network = network
+        self.fds: dict[int, int] = {}
+        self._files = {
+            at: self._pass(memory_file("file", content, stack))
+            for at, content in _system_files(uid, gid, network).items()
+        }
+        self._place_fds = [self._pass(place.fd) for place in places]
+
+    def _pass(self, fd: int) -> int:
+        number = FIRST_FREE_FD + len(self.fds)
+        self.fds[number] = fd
+        return number
+
+    def arguments(self, *, cwd: PurePosixPath, env: Mapping[str, str], limits: Limits) -> Arguments:
+        """Return the words that build the whole boundary.
+
+        Args:
+            cwd: Working directory inside.
+            env: The environment of the command, all of it.
+            limits: For the size of the private file systems.
+        """
+        build = _Words()
+        build.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup")
+        if self._network.kind != "host":
+            build.add("--unshare-net")
+        build.add("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+        build.add("--hostname", "roundkit", "--clearenv")
+        self._system(build)
+        # A fresh /proc of one's own namespace still has files of the whole host in it that root may write.
+        build.add("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
+        for at in PRIVATE_PLACES:
+            build.private(at, limits, "1777")
+        build.add("--remount-ro", "/dev", "--perms", "0755", "--dir", "/run")
+        _home(build, self._places, env, limits)
+        if self._overlay is not None:
+            build.overlay(self._overlay)
+        for place, fd in zip(self._places, self._place_fds, strict=True):
+            build.bind(place, fd, make_parents=not self._is_within_another(place))
+        build.add("--remount-ro", "/")
+        for name, value in env.items():
+            build.add("--setenv", name, value)
+        build.add("--chdir", str(cwd), "--json-status-fd", str(STATUS_FD), "--seccomp", str(SECCOMP_FD))
+        return Arguments(tuple(build.words), tuple(build.mounts))
+
+    def _is_within_another(self, place: Place) -> bool:
+        """Say whether a place lies in another one, where bubblewrap finds its mount point."""
+        tops = [other.at for other in self._places]
+        if self._overlay is not None:
+            tops.append(self._overlay.at)
+        return any(str(place.at).startswith(f"{top}/") for top in tops)
+
+    def _system(self, build: _Words) -> None:
+        """Assemble the root from the system's library and binary folders, with a small /etc of its own."""
+        for at, fd in self._files.items():
+            build.file(at, fd)
+        for path, target in _system_layout():
+            if target:
+                build.add("--symlink", target, path)
+            else:
+                build.host_dir(path)
+        if self._network.kind != "none" and Path("/etc/ssl/certs").is_dir():
+            build.host_dir("/etc/ssl/certs")
 
 
 @cache
@@ -149,8 +196,8 @@ def _system_layout() -> tuple[tuple[str, str], ...]:
     return tuple(layout)
 
 
-def _system(build: _Builder, uid: int, gid: int, network: Network) -> None:
-    """Assemble the root from the system's library and binary folders, with a small /etc of its own."""
+def _system_files(uid: int, gid: int, network: Network) -> dict[str, bytes]:
+    """Return the files of the small /etc."""
     files = {
         "/etc/passwd": f"root:x:0:0::/:/bin/sh\nroundkit:x:{uid}:{gid}::/:/bin/sh\n".encode(),
         "/etc/group": f"root:x:0:\nroundkit:x:{gid}:\n".encode(),
@@ -163,18 +210,10 @@ def _system(build: _Builder, uid: int, gid: int, network: Network) -> None:
     for name in taken:
         with suppress(FileNotFoundError):
             files[name] = Path(name).read_bytes()
-    for at, content in files.items():
-        build.file(at, content)
-    for path, target in _system_layout():
-        if target:
-            build.add("--symlink", target, path)
-        else:
-            build.host_dir(path)
-    if network.kind != "none" and Path("/etc/ssl/certs").is_dir():
-        build.host_dir("/etc/ssl/certs")
+    return files
 
 
-def _home(build: _Builder, places: Sequence[Place], env: Mapping[str, str], limits: Limits) -> None:
+def _home(build: _Words, places: Sequence[Place], env: Mapping[str, str], limits: Limits) -> None:
     """Give ``HOME``, where the plan sets one, a private place, unless a granted one covers it."""
     home = PurePosixPath(env.get("HOME", ""))
     if not home.is_absolute() or ".." in home.parts or home == PurePosixPath("/"):

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -17,14 +18,23 @@ from roundkit.host.confine.types import Limits
 _serial = count()
 _REMOVE_WITHIN_S = 5.0
 _PREFIX = "roundkit-"
+_KERNEL_FILE_BYTES = 1 << 16
+_THIS_THREAD = b"0"
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted hierarchy that has a controller, and this process's folder in it."""
+    """One mounted hierarchy that has a controller.
+
+    Attributes:
+        version: 1 or 2.
+        base: Where groups may be made.
+        own: This process's own group, None if it lies outside of what is mounted.
+    """
 
     version: int
     base: Path
+    own: Path | None
 
 
 class Cgroup:
@@ -37,7 +47,8 @@ class Cgroup:
     def __init__(self, limits: Limits) -> None:
         self.enforced: dict[str, str] = {}
         self._dirs: dict[str, tuple[int, Path]] = {}
-        self._made: list[Path] = []
+        self._made: dict[Path, Hierarchy] = {}
+        self._pids_max: int | None = None
         self._unified: Path | None = None
         self._name = f"{_PREFIX}{os.getpid()}-{next(_serial)}"
         if limits.memory_bytes is not None and self._open("memory"):
@@ -58,7 +69,7 @@ class Cgroup:
                     path.mkdir()
                 except OSError:
                     continue
-                self._made.append(path)
+                self._made[path] = hierarchy
             if (path / _PROOF[controller, hierarchy.version]).exists():
                 self._dirs[controller] = (hierarchy.version, path)
                 if hierarchy.version == 2:
@@ -66,7 +77,7 @@ class Cgroup:
                 return True
             if path != self._unified:
                 path.rmdir()
-                self._made.remove(path)
+                del self._made[path]
         return False
 
     def _by(self, controller: str) -> str:
@@ -81,7 +92,7 @@ class Cgroup:
 
     def _read(self, controller: str, name: str) -> str:
         try:
-            return (self._dirs[controller][1] / name).read_text()
+            return _read_now(f"{self._dirs[controller][1]}/{name}")
         except (OSError, KeyError):
             return ""
 
@@ -98,9 +109,31 @@ class Cgroup:
             self.enforced["memory"] = self._by("memory")
 
     def _limit_pids(self, limit: int) -> None:
-        # Two more than promised: bubblewrap and the init of the process namespace count too.
-        if self._write("pids", "pids.max", limit + 2):
+        # Two more than promised: bubblewrap and the init of the process namespace count too. And one more
+        # until this thread, which is inside while it starts bubblewrap, has left.
+        if self._write("pids", "pids.max", limit + 3):
             self.enforced["pids"] = self._by("pids")
+            self._pids_max = limit + 2
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have what this thread starts meanwhile be born in the groups, where version 1 allows it.
+
+        A thread may move itself at once. Moving another process waits for every processor to pass a quiet
+        state, milliseconds on a busy machine, and nobody can fork until then.
+        """
+        with contextlib.ExitStack() as back:
+            for path, hierarchy in self._made.items():
+                if hierarchy.version == 1 and hierarchy.own is not None:
+                    with contextlib.suppress(OSError):
+                        # The way back is opened first: who cannot leave does not enter.
+                        home = os.open(hierarchy.own / "tasks", os.O_WRONLY | os.O_CLOEXEC)
+                        back.callback(os.close, home)
+                        _write_now(f"{path}/tasks", _THIS_THREAD)
+                        back.callback(os.write, home, _THIS_THREAD)
+            yield
+        if self._pids_max is not None:
+            self._write("pids", "pids.max", self._pids_max)
 
     def add(self, *pids: int) -> None:
         """Move processes into the groups.
@@ -109,16 +142,12 @@ class Cgroup:
             OSError: The kernel refuses; nothing may then run.
         """
         for path in self._made:
-            fd = os.open(f"{path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                for pid in pids:
-                    os.write(fd, str(pid).encode())
-            finally:
-                os.close(fd)
+            for pid in pids:
+                _write_now(f"{path}/cgroup.procs", str(pid).encode())
 
     def holds(self, pid: int) -> bool:
         """Say whether a process is in every one of the groups."""
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        lines = _read_now(f"/proc/{pid}/cgroup").splitlines()
         return sum(line.endswith("/" + self._name) for line in lines) == len(self._made)
 
     def cpu_s(self) -> float | None:
@@ -162,6 +191,23 @@ class Cgroup:
         self._made.clear()
 
 
+def _write_now(path: str, content: bytes) -> None:
+    """Write to a file of the kernel's in one call; on every start, so without a stream around it."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, content)
+    finally:
+        os.close(fd)
+
+
+def _read_now(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _KERNEL_FILE_BYTES).decode()
+    finally:
+        os.close(fd)
+
+
 _PROOF = {
     ("memory", 1): "memory.limit_in_bytes",
     ("memory", 2): "memory.max",
@@ -187,16 +233,15 @@ def hierarchies() -> dict[str, tuple[Hierarchy, ...]]:
         kind, _, options = after.split(" ", 2)
         root, mountpoint = before.split(" ")[3:5]
         if kind == "cgroup2":
-            bases = _bases(Path(mountpoint), root, own.get("", "/"))
+            places = _places(2, Path(mountpoint), root, own.get("", "/"))
             for controller in found:
                 # The plain counter of CPU time needs no controller, so the own group always does.
-                found[controller] += [Hierarchy(2, base) for base in bases]
+                found[controller] += places
         elif kind == "cgroup":
             names = options.split(" ")[-1].split(",")
             for controller, name in (("memory", "memory"), ("pids", "pids"), ("cpu", "cpuacct")):
                 if name in names:
-                    bases = _bases(Path(mountpoint), root, own.get(name, "/"))
-                    found[controller] += [Hierarchy(1, base) for base in bases]
+                    found[controller] += _places(1, Path(mountpoint), root, own.get(name, "/"))
     return {controller: tuple(places) for controller, places in found.items()}
 
 
@@ -209,13 +254,14 @@ def _own_groups() -> dict[str, str]:
     return own
 
 
-def _bases(mountpoint: Path, root: str, path: str) -> list[Path]:
+def _places(version: int, mountpoint: Path, root: str, path: str) -> list[Hierarchy]:
     relative = os.path.relpath(path, root)
     if relative.startswith(".."):
         # The path is the host's, the mount the container's: its top is the own group.
-        return [mountpoint]
+        return [Hierarchy(version, mountpoint, None)]
     own = Path(os.path.normpath(mountpoint / relative))
-    return [own] if own == mountpoint else [own, own.parent]
+    bases = [own] if own == mountpoint else [own, own.parent]
+    return [Hierarchy(version, base, own) for base in bases]
 
 
 def sweep() -> list[Path]:

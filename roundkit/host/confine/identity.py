@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,8 @@ from pathlib import Path
 from roundkit.host.confine.runtime import reachable_binary
 from roundkit.host.confine.slots import FIRST_UID, SLOTS, Slot, take_slot
 from roundkit.host.confine.unavailable import ConfinementUnavailable
+
+_SETPRIV = ("/usr/bin/setpriv", "/bin/setpriv", "/usr/sbin/setpriv", "/sbin/setpriv")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def take_identity(backend: Path, stack: ExitStack) -> Identity:
     """
     if os.geteuid() != 0:
         return Identity(os.geteuid(), os.getegid(), (str(backend),), None)
-    setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
+    setpriv = next((path for path in _SETPRIV if os.access(path, os.X_OK)), None)
     if setpriv is None:
         raise ConfinementUnavailable(
             "setpriv-missing", "root needs setpriv to give its rights up", "install util-linux"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from roundkit.core.clock import Deadline
@@ -67,6 +67,31 @@ class Ending:
     mounts: tuple[MountRecord, ...]
 
 
+class _Words:
+    """The pipe that bubblewrap reads its arguments from, and the mounts that they make."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd: int | None = fd
+        self.mounts: tuple[MountRecord, ...] = ()
+
+    def say(self, arguments: Arguments) -> None:
+        """Write all of them; the end of the pipe is what bubblewrap waits for."""
+        self.mounts = arguments.mounts
+        assert self._fd is not None
+        waiting = memoryview(arguments.encoded())
+        # One that has died already is found out about by whoever waits for it.
+        with suppress(BrokenPipeError):
+            while waiting:
+                waiting = waiting[os.write(self._fd, waiting) :]
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipe, once."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
 @dataclass
 class Launch:
     """Everything about one start that does not depend on where bubblewrap finds the granted places.
@@ -98,12 +123,26 @@ class Launch:
         if self._supervisor is not None:
             self._supervisor.abandon()
 
-    def run(self, arguments: Arguments, disk: DiskWatch) -> Ending:
-        """Start bubblewrap and watch it to the end."""
+    def run(self, fds: Mapping[int, int], describe: Callable[[], Arguments], disk: DiskWatch) -> Ending:
+        """Start bubblewrap and watch it to the end.
+
+        bubblewrap reads its arguments from a pipe until its end, so what they say is put together, and
+        what they rely on is prepared, while the program is being loaded. A coordinator that dies meanwhile
+        leaves a boundary without any mount, in which there is not even a gate.
+
+        Args:
+            fds: What the arguments will name, by its number in bubblewrap.
+            describe: Prepares the granted places and returns the arguments.
+            disk: Watch over the writable places.
+        """
         with ExitStack() as stack, ExitStack() as theirs:
             gate = Gate()
             stack.callback(gate.close)
             status_fd, status_end = _pipe(stack, theirs)
+            args_end, args_fd = os.pipe2(os.O_CLOEXEC)
+            theirs.callback(os.close, args_end)
+            words = _Words(args_fd)
+            stack.callback(words.close)
             err, err_end = self._capture(stack, theirs)
             out: BoundedCapture | None = None
             out_end = self.streams.stdout
@@ -113,24 +152,29 @@ class Launch:
             if in_end is None:
                 in_end = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
                 theirs.callback(os.close, in_end)
-            fds = {
+            passed = {
                 0: in_end,
                 1: out_end,
                 2: err_end,
                 GATE_FD: gate.theirs.fileno(),
-                ARGS_FD: memory_file("args", arguments.encoded(), theirs),
+                ARGS_FD: args_end,
                 STATUS_FD: status_end,
                 SECCOMP_FD: memory_file("filter", filter_program(pin_cpus=self.cpus is not None), theirs),
-                **arguments.fds,
+                **fds,
             }
             try:
-                pid = spawn([*self.identity.prefix, "--args", str(ARGS_FD), "--", *self.gated], fds)
+                with self.cgroup.entered():
+                    pid = spawn([*self.identity.prefix, "--args", str(ARGS_FD), "--", *self.gated], passed)
             except OSError as error:
                 raise ConfinementUnavailable(
                     "spawn", f"{self.identity.prefix[0]}: {error.strerror}"
                 ) from None
+            gate.theirs.close()
+            theirs.close()
+            self.streams.close()
             self._supervisor = Supervisor(
                 pid=pid,
+                prepare=lambda: words.say(describe()),
                 gate=gate,
                 status_fd=status_fd,
                 captures=[err] if out is None else [out, err],
@@ -141,10 +185,7 @@ class Launch:
                 cpus=self.cpus,
                 at_gate=self.at_gate,
             )
-            gate.theirs.close()
-            theirs.close()
-            self.streams.close()
-            return Ending(self._supervisor.watch(), out, err, arguments.mounts)
+            return Ending(self._supervisor.watch(), out, err, words.mounts)
 
     def _capture(self, stack: ExitStack, theirs: ExitStack) -> tuple[BoundedCapture, int]:
         fd, end = _pipe(stack, theirs)

@@ -31,6 +31,8 @@ class Place:
         at: Path inside the boundary.
         writable: Whether the command may change it.
         is_dir: Whether it is a directory.
+        mounted: Path at which bubblewrap reaches it, None where that is the source.
+        owner: User whom root's files in it are to belong to inside, None to leave them as they are.
     """
 
     fd: int
@@ -38,6 +40,13 @@ class Place:
     at: PurePosixPath
     writable: bool
     is_dir: bool
+    mounted: Path | None = None
+    owner: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where bubblewrap reaches it."""
+        return self.source if self.mounted is None else self.mounted
 
     def record(self) -> MountRecord:
         """Describe the mount for the record."""
@@ -61,8 +70,8 @@ def open_places(
         Refused: A place is missing, crosses a symbolic link, is one that is never granted, is granted
             twice, or would be mounted onto something else than a plain file or folder.
     """
-    places = [_open_place(_as_mount(item), True, stack) for item in writable]
-    places += [_open_place(_as_mount(item), False, stack) for item in readable]
+    places = [open_place(_as_mount(item), True, stack) for item in writable]
+    places += [open_place(_as_mount(item), False, stack) for item in readable]
     by_at: dict[PurePosixPath, Place] = {}
     for place in places:
         if place.at in by_at:
@@ -89,7 +98,12 @@ def _within(path: str, tops: Iterable[str]) -> bool:
     return any(path == top or (top != "/" and path.startswith(top + "/")) for top in tops)
 
 
-def _open_place(mount: Mount, writable: bool, stack: ExitStack) -> Place:
+def open_place(mount: Mount, writable: bool, stack: ExitStack) -> Place:
+    """Open one granted place.
+
+    Raises:
+        Refused: It is missing, crosses a symbolic link, or is one that is never granted.
+    """
     source, at = os.path.normpath(mount.source), os.path.normpath(mount.at)
     for path in (mount.source, mount.at):
         if not path.is_absolute() or ".." in path.parts:
@@ -148,7 +162,7 @@ def _open_folder(above: Place, name: str, stack: ExitStack) -> int:
     try:
         fd = openat2(walk, name, os.O_PATH | os.O_DIRECTORY, BENEATH | NO_SYMLINKS)
     except OSError as error:
-        raise _mount_point_refusal(above.at / name, error.strerror or "") from None
+        raise mount_point_refusal(above.at / name, error.strerror or "") from None
     stack.callback(os.close, fd)
     return fd
 
@@ -168,7 +182,7 @@ def _prepare_mount_point(above: Place, place: Place) -> None:
             return
     fits = stat.S_ISDIR(found.st_mode) if place.is_dir else stat.S_ISREG(found.st_mode)
     if not fits:
-        raise _mount_point_refusal(place.at, "it is " + ("no folder" if place.is_dir else "no regular file"))
+        raise mount_point_refusal(place.at, "it is " + ("no folder" if place.is_dir else "no regular file"))
 
 
 def _reopen(place: Place, stack: ExitStack) -> int:
@@ -178,7 +192,8 @@ def _reopen(place: Place, stack: ExitStack) -> int:
     return fd
 
 
-def _mount_point_refusal(at: PurePosixPath, why: str) -> Refused:
+def mount_point_refusal(at: PurePosixPath, why: str) -> Refused:
+    """Return the refusal of a place in which nothing can be mounted."""
     return refuse(
         "mount-point",
         f"{at} lies in a writable place and cannot take a mount: {why}",

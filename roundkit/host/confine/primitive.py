@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import refuse
 from roundkit.host.confine.backend import find_backend
-from roundkit.host.confine.bwrap import PRIVATE_PLACES, boundary_arguments
+from roundkit.host.confine.bwrap import PRIVATE_PLACES, Arguments, Builder
 from roundkit.host.confine.cgroup import Cgroup
 from roundkit.host.confine.diagnose import diagnose
 from roundkit.host.confine.gate import check_env, gate_argv
 from roundkit.host.confine.identity import take_identity
 from roundkit.host.confine.launch import Ending, Launch, take_over
+from roundkit.host.confine.overlay import open_overlay
 from roundkit.host.confine.ownership import lend
 from roundkit.host.confine.places import Place, open_places
 from roundkit.host.confine.record import describe_limits, execution
 from roundkit.host.confine.staging import with_staged
-from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network
+from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network, Overlay
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
@@ -39,6 +40,7 @@ def confined_execute(
     env: Mapping[str, str],
     limits: Limits,
     cpus: CpuSet | None = None,
+    overlay: Overlay | None = None,
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
@@ -60,6 +62,7 @@ def confined_execute(
         env: Its environment, all of it.
         limits: What it may use.
         cpus: CPUs that it is bound to.
+        overlay: A folder put together of layers; the other places may lie in it.
         network: What it may reach. With a proxy, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` join its
             environment, in both spellings.
         stdin: Pipe or socket for its standard input instead of nothing.
@@ -82,25 +85,11 @@ def confined_execute(
         env = env if proxy is None else {**env, **proxy.variables()}
         backend = find_backend()
         places = open_places(writable, readable, stack)
+        layers = None if overlay is None else open_overlay(overlay, places, stack)
         identity = take_identity(backend.path, stack)
         cgroup = Cgroup(limits)
         stack.callback(cgroup.close)
         _check_required(limits, cgroup)
-        if identity.slot is not None:
-            lend(places, identity.slot, stack)
-        boundary = Boundary(
-            version=backend.version,
-            uid=identity.uid,
-            dropped_from_root=identity.dropped,
-            network=network.kind,
-            seccomp=True,
-            mounts=(),
-            limits=describe_limits(limits, cgroup.enforced),
-            cpus=None if cpus is None else tuple(sorted(cpus)),
-            env_names=tuple(sorted(env)),
-            hosts=network.hosts,
-        )
-        gated = gate_argv(argv, limits, cgroup.enforced)
 
         def at_gate(pid: int) -> None:
             if proxy is not None:
@@ -108,31 +97,51 @@ def confined_execute(
             if before_start is not None:
                 before_start(pid)
 
+        gated = gate_argv(argv, limits, cgroup.enforced)
         launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate)
-        disk = DiskWatch(places, limits, PRIVATE_PLACES)
+        if layers is not None and identity.dropped:
+            layers = layers.owned_by(identity.uid)
+        granted = places if layers is None else [*places, *layers.places]
+        disk = DiskWatch(granted, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
-            arguments = boundary_arguments(
-                reachable,
-                cwd=PurePosixPath(cwd),
-                env=env,
-                limits=limits,
-                network=network,
+            build = Builder(
+                reachable[: len(places)],
                 uid=identity.uid,
                 gid=identity.gid,
+                network=network,
                 stack=stack,
+                overlay=None if layers is None else layers.reached_by(reachable[len(places) :]),
             )
-            return launch.run(arguments, disk)
+
+            def describe() -> Arguments:
+                if identity.slot is not None:
+                    lend(granted, identity.slot, stack)
+                return build.arguments(cwd=PurePosixPath(cwd), env=env, limits=limits)
+
+            return launch.run(build.fds, describe, disk)
 
         if identity.dropped:
-            ending = with_staged(places, build_and_run, launch.abandon)
+            ending = with_staged(granted, build_and_run, launch.abandon)
         else:
-            ending = build_and_run(places)
+            ending = build_and_run(granted)
         if not ending.course.started and ending.course.reason is None:
             # Either this host cannot do it at all, or this call asked for something that cannot be built.
             unavailable = diagnose(identity.prefix)
             if unavailable is not None:
                 raise unavailable
+        boundary = Boundary(
+            version=backend.version,
+            uid=identity.uid,
+            dropped_from_root=identity.dropped,
+            network=network.kind,
+            seccomp=True,
+            mounts=ending.mounts,
+            limits=describe_limits(limits, cgroup.enforced),
+            cpus=None if cpus is None else tuple(sorted(cpus)),
+            env_names=tuple(sorted(env)),
+            hosts=network.hosts,
+        )
         done = execution(argv, ending, boundary, limits, cgroup)
         return done if proxy is None else done.model_copy(update={"destinations": proxy.close()})
 

@@ -9,6 +9,7 @@ import signal
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 # ioctl PIDFD_GET_INFO of struct pidfd_info in its first size; the exit status came with Linux 6.15.
@@ -44,6 +45,19 @@ def wait_status(pidfd: int) -> int | None:
         return None
     (status,) = struct.unpack_from("=i", info, _EXIT_OFFSET)
     return int(status)
+
+
+@cache
+def tells_wait_status() -> bool:
+    """Say whether this kernel tells the wait status of any dead process; tried out once on a child."""
+    pid = os.posix_spawn("/bin/sh", ["/bin/sh", "-c", "exit 7"], {})
+    pidfd = os.pidfd_open(pid)
+    try:
+        os.waitpid(pid, 0)
+        status = wait_status(pidfd)
+    finally:
+        os.close(pidfd)
+    return status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == 7
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from roundkit.host.confine.cgroup import Cgroup
 from roundkit.host.confine.launch import Ending
@@ -21,6 +22,12 @@ def describe_limits(limits: Limits, by_cgroup: Mapping[str, str]) -> tuple[Limit
         limits: What was asked for.
         by_cgroup: Limit name → version, of those that a cgroup holds.
     """
+    return _describe(limits, frozenset(by_cgroup.items()))
+
+
+@lru_cache
+def _describe(limits: Limits, held: frozenset[tuple[str, str]]) -> tuple[LimitRecord, ...]:
+    by_cgroup = dict(held)
     records = [
         LimitRecord(name="output_bytes", value=limits.output_kill_bytes, scope="run", by="reader"),
         LimitRecord(name="file_bytes", value=limits.file_bytes, scope="process", by="rlimit-fsize"),
@@ -71,7 +78,7 @@ def execution(
         stderr_sha256=err.sha256(),
         stdout_bytes=None if out is None else out.total_bytes,
         stderr_bytes=err.total_bytes,
-        boundary=boundary.model_copy(update={"mounts": ending.mounts}),
+        boundary=boundary,
         detail=detail,
     )
 

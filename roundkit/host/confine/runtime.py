@@ -35,7 +35,8 @@ def runtime_dir() -> Path:
             continue
         found = path.lstat()
         if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:
-            path.chmod(mode)
+            if stat.S_IMODE(found.st_mode) != mode:
+                path.chmod(mode)
             return path
     raise ConfinementUnavailable(
         "runtime-dir",

@@ -12,7 +12,7 @@ import pwd
 import signal
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,10 +56,9 @@ def take_slot(stack: ExitStack) -> Slot:
         ConfinementUnavailable: All are taken (``slots``), or processes of a dead coordinator's command
             cannot be ended (``leftover-processes``).
     """
-    folder = runtime_dir() / "slots"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = _folder()
     for number in _usable():
-        fd = os.open(folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(f"{folder}/{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -80,18 +79,31 @@ def take_slot(stack: ExitStack) -> Slot:
 
 def places_in_use(*, other_than: Slot) -> set[Path]:
     """Return what other running commands may write."""
+    mine = f"{other_than.uid - FIRST_UID}.lock"
     places: set[Path] = set()
-    for path in (runtime_dir() / "slots").iterdir():
-        if path.name == f"{other_than.uid - FIRST_UID}.lock" or not path.stat().st_size:
-            continue
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            places |= {Path(os.fsdecode(name)) for name in path.read_bytes().split(b"\0")[1:]}
-        finally:
-            os.close(fd)
+    with os.scandir(_folder()) as locks:
+        for lock in locks:
+            if lock.name != mine and lock.stat().st_size:
+                places |= _places_noted(lock.path)
     return places
+
+
+def _places_noted(lock: str) -> set[Path]:
+    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return {Path(os.fsdecode(name)) for name in Path(lock).read_bytes().split(b"\0")[1:]}
+    finally:
+        os.close(fd)
+    return set()
+
+
+def _folder() -> str:
+    folder = f"{runtime_dir()}/slots"
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)  # noqa: PTH102 - on every start
+    return folder
 
 
 @cache

@@ -16,8 +16,7 @@ def memory_file(name: str, content: bytes, stack: ExitStack) -> int:
     """Return a descriptor, at its start, of an anonymous file with this content."""
     fd = os.memfd_create(name, os.MFD_CLOEXEC)
     stack.callback(os.close, fd)
-    os.write(fd, content)
-    os.lseek(fd, 0, os.SEEK_SET)
+    os.pwrite(fd, content, 0)
     return fd
 
 

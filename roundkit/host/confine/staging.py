@@ -1,4 +1,4 @@
-"""Places below folders that only root may enter, as an interpreter in root's home.
+"""Places below folders that only root may enter, as an interpreter in root's home, and layers to be changed.
 
 bubblewrap resolves every source as the user that the command runs as, which stops at such a folder. A
 thread of the coordinator therefore takes a mount namespace of its own, mounts these places into a folder
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from roundkit.core.errors import refuse
+from roundkit.host.confine.idmap import mount_owned_by
 from roundkit.host.confine.places import Place
 from roundkit.host.confine.runtime import is_reachable, runtime_dir
 
@@ -47,14 +48,14 @@ def with_staged(
     """Call ``work`` with places that bubblewrap can resolve as an unprivileged user.
 
     Args:
-        places: Opened places; those that are reachable stay as they are.
+        places: Opened places; those that are reachable and need no other owner stay as they are.
         work: What to do; runs in a thread of its own if any place had to be staged.
         interrupt: Ends the work early, if this thread is interrupted while it waits.
 
     Raises:
         Refused: A place cannot be reached and root may not mount here (``source-unreachable``).
     """
-    if all(is_reachable(place.source) for place in places):
+    if not any(_to_stage(place) for place in places):
         return work(places)
     outcome: _Outcome[T] = _Outcome()
 
@@ -76,24 +77,32 @@ def with_staged(
     return outcome.take()
 
 
+def _to_stage(place: Place) -> bool:
+    return place.owner is not None or not is_reachable(place.source)
+
+
 def _stage(places: Sequence[Place], stack: ExitStack) -> list[Place]:
-    """Move this thread into a namespace where unreachable places are mounted in an open folder."""
+    """Move this thread into a namespace where these places are mounted in an open folder."""
     folder = runtime_dir() / "staging"
     folder.mkdir(mode=0o755, exist_ok=True)
-    hidden = [place for place in places if not is_reachable(place.source)]
+    staged = list(places)
+    number = -1
     try:
         _call("unshare", _CLONE_NEWNS)
         _call("mount", None, b"/", None, _MS_REC | _MS_SLAVE, None)
         _call("mount", b"staging", os.fsencode(folder), b"tmpfs", 0, b"mode=0755")
-        staged = {place.at: _mount(place, folder / str(number), stack) for number, place in enumerate(hidden)}
+        for number, place in enumerate(places):
+            if _to_stage(place):
+                staged[number] = _mount(place, folder / str(number), stack)
     except OSError as error:
+        hidden = places[max(number, 0)]
         raise refuse(
             "source-unreachable",
-            f"{hidden[0].source} lies below a folder that only root may enter, and it cannot be mounted"
-            f" elsewhere: {error.strerror}",
+            f"{hidden.source} lies below a folder that only root may enter, or must change hands, and it"
+            f" cannot be mounted elsewhere: {error.strerror}",
             remedy="put it where every user can get at it, or give this container CAP_SYS_ADMIN",
         ) from None
-    return [staged.get(place.at, place) for place in places]
+    return staged
 
 
 def _mount(place: Place, target: Path, stack: ExitStack) -> Place:
@@ -101,12 +110,15 @@ def _mount(place: Place, target: Path, stack: ExitStack) -> Place:
         target.mkdir(mode=0o755)
     else:
         target.touch(mode=0o644)
-    _call("mount", os.fsencode(place.source), os.fsencode(target), None, _MS_BIND | _MS_REC, None)
+    if place.owner is not None:
+        mount_owned_by(place.owner, place.source, target)
+    else:
+        _call("mount", os.fsencode(place.source), os.fsencode(target), None, _MS_BIND | _MS_REC, None)
     fd = os.open(target, os.O_PATH | os.O_CLOEXEC)
     stack.callback(os.close, fd)
     if not os.path.sameopenfile(fd, place.fd):
         raise refuse("mount-source", f"{place.source} was replaced while it was being mounted")
-    return replace(place, fd=fd)
+    return replace(place, fd=fd, mounted=target)
 
 
 def _call(name: str, *arguments: object) -> None:

@@ -15,7 +15,7 @@ from roundkit.core.clock import Deadline
 from roundkit.host.confine.cgroup import Cgroup
 from roundkit.host.confine.gate import MISSING, READY, Gate
 from roundkit.host.confine.output import BoundedCapture
-from roundkit.host.confine.process import await_death, kill, tree_cpu_s, wait_status
+from roundkit.host.confine.process import await_death, kill, tells_wait_status, tree_cpu_s, wait_status
 from roundkit.host.confine.types import Counter, CpuSet, EndReason, Limits
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
@@ -59,6 +59,7 @@ class Supervisor:
 
     Attributes:
         pid: Process id of bubblewrap.
+        prepare: What is left to do while bubblewrap starts; the boundary is not built before it is done.
         gate: The start gate.
         status_fd: Read end of bubblewrap's status pipe.
         captures: Captured streams.
@@ -71,6 +72,7 @@ class Supervisor:
     """
 
     pid: int
+    prepare: Callable[[], None]
     gate: Gate
     status_fd: int
     captures: Sequence[BoundedCapture]
@@ -94,9 +96,12 @@ class Supervisor:
         self._cpu_before_s = 0.0
         self._next_look_s = 0.0
         self._over = False
+        self._in_groups = False
+        self._poller = select.poll()
         self._readers: dict[int, Callable[[], bool]] = {
             self.gate.fd: self._on_gate,
             self.status_fd: self._on_status,
+            self._pidfd: self._on_end,
             **{capture.fd: capture.pump for capture in self.captures},
         }
 
@@ -105,11 +110,17 @@ class Supervisor:
 
         Raises:
             ConfinementUnavailable: A limit or the CPU binding cannot be applied, or a process does not die.
+            Refused: What ``prepare`` raises.
         """
         try:
-            # Moving a process can take milliseconds, so it goes on while the boundary is being built.
+            self.prepare()
+            # Whatever is started by a process that was born in the groups is born there, too. Moving one
+            # can take milliseconds, so it goes on while the boundary is being built.
             with suppress(OSError):
-                self.cgroup.add(self.pid)
+                self._in_groups = self.cgroup.holds(self.pid)
+                if not self._in_groups:
+                    self.cgroup.add(self.pid)
+            self.disk.begin()
             self._loop()
         finally:
             self._end_everything()
@@ -121,17 +132,16 @@ class Supervisor:
         kill(self._pidfd)
 
     def _loop(self) -> None:
-        poller = select.poll()
         for fd in self._readers:
-            poller.register(fd, select.POLLIN)
+            self._poller.register(fd, select.POLLIN)
         setup = Deadline.after(_SETUP_WITHIN_S)
         while not self._over:
             self._check(setup)
             if self._over:
                 return
-            for fd, _ in poller.poll(self._pause_ms(setup)):
+            for fd, _ in self._poller.poll(self._pause_ms(setup)):
                 if not self._readers[fd]():
-                    poller.unregister(fd)
+                    self._poller.unregister(fd)
 
     def _pause_ms(self, setup: Deadline) -> float:
         until = self.deadline if self.course.started else self.deadline.earlier(setup)
@@ -175,14 +185,17 @@ class Supervisor:
         self._over = True
 
     def _on_status(self) -> bool:
+        """Wait for the init's number, before it can belong to another process; the rest can wait."""
+        self._read_status()
+        return self._init_pid is None
+
+    def _read_status(self) -> None:
+        """Take in what bubblewrap has told so far."""
         try:
-            chunk = os.read(self.status_fd, _STATUS_BYTES)
+            while chunk := os.read(self.status_fd, _STATUS_BYTES):
+                self._status_text += chunk
         except BlockingIOError:
-            return True
-        if not chunk:
-            self._over = True
-            return False
-        self._status_text += chunk
+            pass
         *lines, self._status_text = self._status_text.split(b"\n")
         for line in filter(None, lines):
             told = json.loads(line)
@@ -193,8 +206,11 @@ class Supervisor:
                     self._init_pidfd = os.pidfd_open(self._init_pid)
             if "exit-code" in told:
                 self.course.status = int(told["exit-code"])
-                self._over = True
-        return True
+
+    def _on_end(self) -> bool:
+        """Take the end of bubblewrap, or of the command, for the end of all."""
+        self._over = True
+        return False
 
     def _on_gate(self) -> bool:
         word, sender = self.gate.receive()
@@ -202,7 +218,7 @@ class Supervisor:
             return False
         # Written before the gate can speak, so it is there; it may just not have been read yet.
         if self._init_pid is None:
-            self._on_status()
+            self._read_status()
         if self._init_pidfd is None:
             return False
         self.course.missing = word == MISSING
@@ -221,6 +237,10 @@ class Supervisor:
         with suppress(BrokenPipeError):
             self.gate.go()
             self.course.started = True
+        # Its end comes to light before bubblewrap has told of it, where the kernel tells its status as well.
+        if tells_wait_status():
+            self._readers[self._command_pidfd] = self._on_end
+            self._poller.register(self._command_pidfd, select.POLLIN)
         return False
 
     def _bind(self, command_pid: int) -> None:
@@ -228,7 +248,7 @@ class Supervisor:
         assert self._init_pid is not None
         try:
             # The kernel may have been slower to move bubblewrap than bubblewrap to start its child.
-            if not self.cgroup.holds(command_pid):
+            if not self._in_groups and not self.cgroup.holds(command_pid):
                 self.cgroup.add(self._init_pid, command_pid)
         except OSError as error:
             raise ConfinementUnavailable("cgroup", f"the run cannot join its groups: {error}") from None
@@ -246,6 +266,7 @@ class Supervisor:
 
     def _end_everything(self) -> None:
         course = self.course
+        self._read_status()
         if course.started:
             course.wall_s = time.monotonic() - self._gate_s
             if "cpu" not in self.cgroup.enforced and self._init_pid is not None:

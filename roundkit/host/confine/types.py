@@ -62,6 +62,29 @@ class Mount:
     at: Path
 
 
+CHANGED = "changed"
+"""Folder in an overlay's ``changes`` that is its upper layer."""
+WORK = "work"
+"""Folder beside it that the kernel works in."""
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One granted folder put together of layers; nothing is copied, however large they are.
+
+    Attributes:
+        layers: Folders that are only read, the lowest first, absolute and free of symbolic links.
+        at: Where the merged folder appears inside the boundary.
+        changes: Folder for what the command changes, in ``changed`` and ``work``; None to let it change
+            nothing, which takes two layers. No confined command may write to the folder that holds it, or
+            to one that holds a layer.
+    """
+
+    layers: tuple[Path, ...]
+    at: Path
+    changes: Path | None = None
+
+
 @dataclass(frozen=True)
 class Network:
     """What the command may reach: nothing, named hosts through a proxy, or the host's network.

@@ -43,7 +43,7 @@ class DiskWatch:
     """Compares the growth of the writable places with the limits, now and then.
 
     It spends about a tenth of one CPU at most: the larger the places, the rarer it looks. What one file
-    can grow to in between is bounded by ``file_bytes``.
+    can grow to in between is bounded by ``file_bytes``. :meth:`begin` takes the size before the command.
 
     Args:
         places: The granted places.
@@ -57,8 +57,13 @@ class DiskWatch:
         self._limits = limits
         self._private = private
         self.wanted = limits.disk_bytes is not None or limits.disk_files is not None
-        self._before = self._measure(None) if self.wanted else _Usage()
+        self._before = _Usage()
         self._next_s = 0.0
+
+    def begin(self) -> None:
+        """Measure what is there before the command starts."""
+        if self.wanted:
+            self._before = self._measure(None)
 
     def exceeded(self, init_pid: int | None) -> str | None:
         """Say what grew too much; None if nothing did, or if it is not yet time to look again.

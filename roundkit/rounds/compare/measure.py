@@ -14,6 +14,7 @@ from roundkit.host.lease import default_lease_root
 from roundkit.host.tuning import read_tuning
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.experiment import Progress
+from roundkit.measure.materialized import Checkout
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.comparison import Comparison, Environment
 from roundkit.models.measurement import (
@@ -152,7 +153,7 @@ def build(bench: CompareBench, side: Side, runner: Runner) -> Built:
         bench.spec,
         commit=known.commit,
         tree=known.tree,
-        checkout=bench.work / side,
+        checkout=Checkout(bench.work / side),
         pristine=bench.pristine,
         provision=None,
     )

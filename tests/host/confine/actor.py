@@ -8,7 +8,11 @@ from pathlib import Path
 
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused
-from roundkit.host.confine import ConfinementUnavailable, Limits, Mount, Network, confined_execute
+from roundkit.host.confine import ConfinementUnavailable, Limits, Mount, Network, Overlay, confined_execute
+
+
+def overlay(layers: list[str], at: str, changes: str | None) -> Overlay:
+    return Overlay(tuple(map(Path, layers)), Path(at), None if changes is None else Path(changes))
 
 
 def answer(asked: dict[str, object]) -> str:
@@ -23,6 +27,7 @@ def answer(asked: dict[str, object]) -> str:
             limits=Limits.model_validate_json(asked["limits"]),
             cpus=None if asked["cpus"] is None else frozenset(asked["cpus"]),
             network=Network(asked["network"], tuple(asked["hosts"])),
+            overlay=None if asked["overlay"] is None else overlay(*asked["overlay"]),
         )
     except ConfinementUnavailable as error:
         return json.dumps({"unavailable": [error.reason, error.detail, error.remedy]})

@@ -25,6 +25,7 @@ from roundkit.host.confine import (
     Limits,
     Mount,
     Network,
+    Overlay,
     confined_execute,
     sweep,
 )
@@ -101,6 +102,7 @@ class World:
         env: dict[str, str] | None = None,
         cpus: set[int] | None = None,
         network: Network = Network.none(),  # noqa: B008 - frozen
+        overlay: Overlay | None = None,
         actor: subprocess.Popen[str] | None = None,
         **limit: object,
     ) -> Execution:
@@ -122,6 +124,7 @@ class World:
                 limits=asked,
                 cpus=None if cpus is None else frozenset(cpus),
                 network=network,
+                overlay=overlay,
             )
         request = {
             "argv": argv,
@@ -134,6 +137,7 @@ class World:
             "cpus": None if cpus is None else sorted(cpus),
             "network": network.kind,
             "hosts": network.hosts,
+            "overlay": None if overlay is None else layers_of(overlay),
         }
         return ask(standing_actor() if actor is None else actor, request)
 
@@ -197,6 +201,12 @@ class World:
 def pair(item: Path | Mount) -> tuple[str, str]:
     """Write a granted place as (source, at)."""
     return (str(item.source), str(item.at)) if isinstance(item, Mount) else (str(item), str(item))
+
+
+def layers_of(overlay: Overlay) -> tuple[list[str], str, str | None]:
+    """Write an overlay as (layers, at, changes)."""
+    changes = None if overlay.changes is None else str(overlay.changes)
+    return list(map(str, overlay.layers)), str(overlay.at), changes
 
 
 def ordinary_python() -> tuple[str, str]:
