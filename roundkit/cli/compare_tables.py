@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from roundkit.models.measurement import VerdictRecord
 
 _UNKNOWN = "–"
-_INSTRUCTIONS = f"{INSTRUCTIONS_SAY_NOTHING[0].upper()}{INSTRUCTIONS_SAY_NOTHING[1:]}."
 _NO_METRIC = (
     'A benchmark writes {"metrics": {"NAME": 1.23}} to the file named in ROUNDKIT_RESULT_PATH; without'
     " --metric its wall time counts."
@@ -42,8 +41,6 @@ def show_comparison(comparison: Comparison) -> None:
     if verdict.gain is not None:
         typer.echo(_gain_line(verdict, metric.name))
     notes = [early_note(comparison)]
-    if comparison.run_spec.benchmark.instrument == "instructions":
-        notes.append(_INSTRUCTIONS)
     if verdict.forgeable and comparison.run_spec.benchmark.instrument == "reported":
         notes.append("The figures are reported by the process that runs B, so B could forge them.")
     if verdict.reason.endswith("-result"):
@@ -68,7 +65,7 @@ def show_noise(report: NoiseReport, words: Sequence[str]) -> None:
     out = console()
     out.print(_noise_table(report.instruments))
     if any(row.instrument == "instructions" and row.pairs for row in report.instruments):
-        out.print(Text(_INSTRUCTIONS))
+        out.print(Text(INSTRUCTIONS_SAY_NOTHING))
     out.print(_tuning_table(report.environment.tuning))
     for line in words:
         typer.echo(visible(line))

@@ -148,6 +148,9 @@ def noise(
     pairs: Annotated[
         int, typer.Option(min=6, callback=even_pairs, help="Pairs to run; even, at least 6.")
     ] = _NOISE_PAIRS,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out instruments that need trials of their own.")
+    ] = False,
     cpus: Cpus = None,
     python: Python = None,
     read: Read = None,
@@ -172,7 +175,7 @@ def noise(
     options = _options(
         benchmark, metric, unit, direction, instrument,
         validator=validator, build=build, package=package, protect=None, pairs=pairs, min_gain=None,
-        all_pairs=True, cpus=cpus, python=python, read=read, timeout=timeout,
+        all_pairs=True, shared_only=quick, cpus=cpus, python=python, read=read, timeout=timeout,
     )  # fmt: skip
     from roundkit.rounds.compare.noise import measure_noise, noise_words
 
@@ -226,6 +229,7 @@ def _options(
     pairs: int | None,
     min_gain: float | None,
     all_pairs: bool,
+    shared_only: bool = False,
     cpus: str | None,
     python: str | None,
     read: list[Path] | None,
@@ -257,6 +261,7 @@ def _options(
         pairs=pairs,
         min_gain=min_gain,
         all_pairs=all_pairs,
+        shared_only=shared_only,
         timeout_s=timeout,
         python=python,
         readable=tuple(str(folder.absolute()) for folder in read or ()),

@@ -19,6 +19,7 @@ GAINS = (0.01, 0.02, 0.05)
 """Gains to plan for, fractions."""
 
 _DIGITS = 4
+_LEAST_SAID = 5e-5
 
 
 def instrument_noise(
@@ -111,7 +112,9 @@ def gates_in_words(found: InstrumentNoise, min_gain: float) -> str:
     if found.detectable_planned is None or not found.needed:
         return f"{found.instrument}: {found.missing or 'too few pairs to tell'}"
     least = _percent(found.detectable_planned)
-    shown = f"with {found.planned_pairs} pairs this benchmark shows a gain of {least} or more"
+    any_gain = found.detectable_planned < _LEAST_SAID
+    what = "any gain" if any_gain else f"a gain of {least} or more"
+    shown = f"with {found.planned_pairs} pairs this benchmark shows {what}"
     if found.detectable_planned <= min_gain:
         return (
             f"{found.instrument}: {shown}; ab_ba_pairs: {found.planned_pairs} and min_gain: {min_gain:g} hold"

@@ -365,7 +365,7 @@ def test_m12_a_core_that_somebody_measures_on_is_refused(bench: Bench) -> None:
 
 
 def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: Bench) -> None:
-    ran = bench.run("noise", "a", *BENCHMARK, *METRIC, *SIX, "--json", "n.json", expect=0)
+    ran = bench.run("noise", "a", *BENCHMARK, *METRIC, *SIX, "--quick", "--json", "n.json", expect=0)
     report = NoiseReport.from_bytes((bench.root / "n.json").read_bytes(), place="n.json")
     found = {row.instrument: row for row in report.instruments}
     assert list(found)[:3] == ["reported", "wall", "cpu"]
@@ -380,7 +380,8 @@ def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: B
             assert clock.order_low is not None
             assert clock.order_high is not None
             assert clock.order_low <= (clock.order_effect or 0.0) <= clock.order_high
-    assert "reported: with 12 pairs this benchmark shows a gain of 0 % or more" in ran.out
+    assert "reported: with 12 pairs this benchmark shows any gain; ab_ba_pairs: 12" in ran.out
+    assert "instructions: left out" in ran.out
     for fact in ("CPU governor", "turbo", "SMT siblings", "load", "swap", "huge pages", "ASLR"):
         assert fact in ran.out
     block = ran.out.split("under test_plan:\n")[1]
@@ -392,3 +393,20 @@ def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: B
 def test_m12_noise_of_a_benchmark_that_breaks_is_a_sentence(bench: Bench) -> None:
     ran = bench.run("noise", "a", "--benchmark", "/bin/sh quiet.sh", *METRIC, *SIX, expect=1)
     assert "the benchmark cannot be measured: baseline-result" in ran.err
+
+
+@pytest.mark.slow
+def test_m12_instructions_decide_and_have_a_noise_of_their_own(bench: Bench) -> None:
+    (bench.root / "b" / "prog.py").write_text(FAST)
+    counted = ("--instrument", "instructions")
+    ran = bench.run("measure", "a", "b", *BENCHMARK, *counted, *SIX, "--html", "c.html", expect=0)
+    assert "instructions say nothing about caches" in ran.out
+    assert "instructions say nothing about caches" in (bench.root / "c.html").read_text()
+    ran = bench.run("noise", "a", *BENCHMARK, *SIX, "--json", "n.json", expect=0)
+    report = NoiseReport.from_bytes((bench.root / "n.json").read_bytes(), place="n.json")
+    found = {row.instrument: row for row in report.instruments}
+    assert found["instructions"].pairs == 6
+    assert found["instructions"].sigma is not None
+    assert found["instructions"].sigma < 1e-3
+    assert len(report.experiments) == 2
+    assert "instructions say nothing about caches" in ran.out

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from roundkit.core.errors import Refused, RoundkitError
+from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.experiment import Progress
 from roundkit.measure.pool import LocalPool
@@ -102,33 +102,42 @@ def _runs(
     Returns:
         The experiments, the shared one first, and why there is none of an instrument.
     """
-    first, second = build(bench, "baseline", runner).side, build(bench, "candidate", runner).side
-    if first is None or second is None:
-        raise RoundkitError("a second build of the same files fails: the build cannot be repeated")
-    shared = options.instrument
-    if shared not in BESIDE and shared != "reported":
-        shared = "wall"
-    sides = (first, second)
-    chosen = bench if shared == options.instrument else with_instrument(bench, shared)
-    runs = [_run(chosen, sides, runner, shared)]
+    first, second = build(bench, "baseline", runner), build(bench, "candidate", runner)
+    if first.side is None or second.side is None:
+        raise RoundkitError(f"a second build of the same files fails at {second.cause}:\n{second.detail}")
+    sides = (first.side, second.side)
+    alone = [name for name in instruments() if name not in BESIDE and name != "reported"]
+    shared = "wall" if options.instrument in alone else options.instrument
+    runs = [_run(bench if shared == options.instrument else with_instrument(bench, shared), sides, runner)]
     record = runs[0].record
     if record.outcome != "complete":
         raise RoundkitError(f"the benchmark cannot be measured: {record.reason}: {record.detail}")
     missing: dict[Instrument, str] = {}
-    for name in instruments():
-        if name in BESIDE or name == "reported":
-            continue
+    for name in alone:
         try:
-            # Counts repeat and may slow a trial many times over: few pairs tell as much.
-            under = bench if name == options.instrument else with_instrument(bench, name, pairs=MIN_PAIRS)
+            runs.append(_run(_alone(bench, options, name), sides, runner))
         except Refused as refused:
-            missing[name] = f"{refused.refusals[0].message}; {refused.refusals[0].remedy}"
-        else:
-            runs.append(_run(under, sides, runner, name))
+            first_one = refused.refusals[0]
+            missing[name] = f"{first_one.message} ({first_one.remedy})"
     return runs, missing
 
 
-def _run(bench: CompareBench, sides: tuple[SideRef, SideRef], runner: Runner, instrument: Instrument) -> _Run:
+def _alone(bench: CompareBench, options: CompareOptions, instrument: Instrument) -> CompareBench:
+    """Return the bench of an instrument that needs trials of its own.
+
+    Raises:
+        Refused: ``left-out``, or ``instrument-missing``.
+    """
+    if instrument == options.instrument:
+        return bench
+    if options.shared_only:
+        raise refuse("left-out", "left out", place="--quick", remedy="it needs trials of its own")
+    # Counts repeat and may slow a trial many times over: few pairs tell as much.
+    return with_instrument(bench, instrument, pairs=MIN_PAIRS)
+
+
+def _run(bench: CompareBench, sides: tuple[SideRef, SideRef], runner: Runner) -> _Run:
+    instrument = bench.spec.benchmark.instrument
     runner.report(f"{bench.spec.gates.ab_ba_pairs} pairs of the same under `{instrument}`")
     subject = f"noise-{instrument}"
     request = request_for(bench, bench.spec, *sides, purpose="aa", subject=subject, attempt=1)

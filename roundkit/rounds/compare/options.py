@@ -25,6 +25,7 @@ class CompareOptions:
         pairs: Largest number of pairs; even, at least 6.
         min_gain: Smallest gain that passes, a fraction.
         all_pairs: Never end early.
+        shared_only: Noise only under instruments that share trials, none that need trials of their own.
         timeout_s: Wall-clock limit of each command, in seconds.
         python: Interpreter that ``{python}`` stands for; the template's when null.
         readable: Further absolute folders that commands read.
@@ -43,6 +44,7 @@ class CompareOptions:
     pairs: int | None = None
     min_gain: float | None = None
     all_pairs: bool = False
+    shared_only: bool = False
     timeout_s: float | None = None
     python: str | None = None
     readable: tuple[str, ...] = ()
