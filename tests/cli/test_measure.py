@@ -364,6 +364,7 @@ def test_m12_a_core_that_somebody_measures_on_is_refused(bench: Bench) -> None:
     assert "[device-busy] --cpus" in ran.stderr
 
 
+@pytest.mark.slow
 def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: Bench) -> None:
     ran = bench.run("noise", "a", *BENCHMARK, *METRIC, *SIX, "--quick", "--json", "n.json", expect=0)
     report = NoiseReport.from_bytes((bench.root / "n.json").read_bytes(), place="n.json")
