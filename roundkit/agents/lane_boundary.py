@@ -39,6 +39,19 @@ class Credential:
 
 
 @dataclass(frozen=True)
+class HomeFile:
+    """A file that a driver writes for its agent, such as a tool's configuration.
+
+    Attributes:
+        content: What it holds; never a key.
+        at: Where the agent finds it, relative to its home. It cannot change it.
+    """
+
+    content: bytes
+    at: PurePosixPath
+
+
+@dataclass(frozen=True)
 class LaneFacts:
     """What the round and its plan say about one lane's agent.
 
@@ -48,6 +61,7 @@ class LaneFacts:
         hidden: What no grant may show: the round's folder and the campaign repository.
         readable: What else the agent needs to read: its own program, the plan's interpreter.
         credentials: The named credential files.
+        files: Files that its driver writes.
         environment: Its variables, from the plan's allow-list.
         network: What it may reach.
         git_read_only: Whether ``.git`` is; false where its command-line tool cannot work so.
@@ -58,6 +72,7 @@ class LaneFacts:
     hidden: tuple[Path, ...]
     readable: tuple[Mount, ...] = ()
     credentials: tuple[Credential, ...] = ()
+    files: tuple[HomeFile, ...] = ()
     environment: Mapping[str, str] | None = None
     network: Network = Network.none()  # noqa: RUF009 - frozen
     git_read_only: bool = True
@@ -72,6 +87,7 @@ class LaneGrant:
         writable: What it may change.
         readable: What it may read, without its credentials.
         credentials: Copied when it starts, so that the files themselves are out of its reach.
+        files: Written when it starts.
         env: Its variables.
         network: What it may reach.
         copies: Folder on the host for the copies, which only the coordinator's user may enter.
@@ -81,6 +97,7 @@ class LaneGrant:
     writable: tuple[Mount, ...]
     readable: tuple[Mount, ...]
     credentials: tuple[Credential, ...]
+    files: tuple[HomeFile, ...]
     env: Mapping[str, str]
     network: Network
     copies: Path
@@ -98,14 +115,17 @@ def lane_grant(facts: LaneFacts) -> LaneGrant:
         _check_shown(place.source, facts.hidden)
     for credential in facts.credentials:
         _check_shown(credential.source, facts.hidden)
-        if credential.at.is_absolute() or ".." in credential.at.parts or not credential.at.parts:
-            raise refuse("credential-place", f"{credential.at} is no file below the agent's home")
+    places = [credential.at for credential in facts.credentials] + [file.at for file in facts.files]
+    for at in places:
+        if at.is_absolute() or ".." in at.parts or not at.parts:
+            raise refuse("credential-place", f"{at} is no file below the agent's home")
     read_only = (*_READ_ONLY, *((".git",) if facts.git_read_only else ()))
     return LaneGrant(
         cwd=clone,
         writable=(Mount(clone, clone), Mount(facts.home, HOME)),
         readable=(*facts.readable, *(Mount(clone / name, clone / name) for name in read_only)),
         credentials=facts.credentials,
+        files=facts.files,
         env={**(facts.environment or {}), "HOME": str(HOME), "TMPDIR": str(clone / _SCRATCH)},
         network=facts.network,
         copies=facts.home.with_name(f"{facts.home.name}.credentials"),
@@ -173,28 +193,35 @@ def bound_lane(
 
 @contextmanager
 def _copied(grant: LaneGrant) -> Iterator[tuple[Mount, ...]]:
-    """Copy the credentials into a folder that nobody else may enter, for as long as the agent runs.
+    """Write credentials and driver files into a folder that nobody else may enter, while the agent runs.
 
     Started by root, the agent is another user, for whom the files themselves are closed.
     """
     _remove(grant.copies)
     grant.copies.mkdir(mode=0o700)
     try:
+        contents = [
+            *((_read(credential.source), credential.at) for credential in grant.credentials),
+            *((file.content, file.at) for file in grant.files),
+        ]
         yield tuple(
-            Mount(_copy(credential.source, grant.copies / str(number)), HOME / credential.at)
-            for number, credential in enumerate(grant.credentials)
+            Mount(_write(content, grant.copies / str(number)), HOME / at)
+            for number, (content, at) in enumerate(contents)
         )
     finally:
         _remove(grant.copies)
 
 
-def _copy(source: Path, target: Path) -> Path:
+def _read(source: Path) -> bytes:
     try:
         if not source.is_file() or source.stat().st_size > _MOST_CREDENTIAL_BYTES:
             raise refuse("credential-unreadable", f"{source} is no regular file of at most 1 MiB")
-        content = source.read_bytes()
+        return source.read_bytes()
     except OSError as error:
         raise refuse("credential-unreadable", f"{source} cannot be read: {error.strerror}") from None
+
+
+def _write(content: bytes, target: Path) -> Path:
     target.write_bytes(content)
     target.chmod(0o444)
     return target

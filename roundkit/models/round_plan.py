@@ -8,8 +8,13 @@ from pydantic import Field
 
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime
 from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
+from roundkit.models.lane_agent import Authorization, LaneAgent
 
 HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class DeviceSet(Record):
@@ -61,6 +66,7 @@ class LaneDraft(Record):
         deadline_utc: When its agents and its intake end; null means the round's deadline.
         changed_condition: Why a direction on the negative memory deserves another try.
         replay: For the ``replay`` harness: commits, a branch or patch files, in order.
+        agent: How its agent is started, where the harness starts one.
     """
 
     id: Identifier
@@ -77,6 +83,7 @@ class LaneDraft(Record):
     changed_condition: str | None = None
     replay: tuple[str, ...] = ()
     exploration_devices: tuple[str, ...] = ()
+    agent: LaneAgent | None = None
 
 
 class CompositionPolicy(Record):
@@ -99,6 +106,7 @@ class RoundDraft(Record):
     composition: CompositionPolicy
     deadline_utc: UtcTime
     lane_environment: Literal["venv", "none"] = "venv"
+    authorization: Authorization | None = None
     lanes: Annotated[tuple[LaneDraft, ...], Field(min_length=1)]
 
 
@@ -136,6 +144,7 @@ class FrozenLane(Record):
     changed_condition: str | None
     replay: tuple[str, ...]
     exploration_devices: tuple[str, ...]
+    agent: LaneAgent | None = Field(default=None, exclude_if=_is_none)
 
 
 class FrozenRuntime(Record):
@@ -158,6 +167,7 @@ class RoundPlan(Record):
         protected_paths: Globs no lane may reach.
         protected_files: SHA-256 of each file of the incumbent that those globs match.
         secret_sha256: Digest of the coordinator's secret, from which coins and seeds come.
+        authorization: Who allows the round's agents to spend money; null: nobody.
     """
 
     format: Literal["roundkit-round-plan/1"]
@@ -181,6 +191,7 @@ class RoundPlan(Record):
     lane_environment: Literal["venv", "none"]
     lanes: tuple[FrozenLane, ...]
     secret_sha256: Digest
+    authorization: Authorization | None = Field(default=None, exclude_if=_is_none)
 
     def lane(self, lane_id: str) -> FrozenLane:
         """Return the lane of that id.

@@ -229,6 +229,7 @@ def _plan(inputs: _Inputs, secret: bytes) -> RoundPlan:
         lane_environment=draft.lane_environment,
         lanes=tuple(freeze_lane(lane, campaign, draft) for lane in draft.lanes),
         secret_sha256=digest_bytes(secret),
+        authorization=draft.authorization,
     )
 
 
