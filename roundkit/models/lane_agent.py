@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from roundkit.models.base import Count, Record, UtcTime
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\0]*$")]
+AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
 AgentProvenance = Literal["model", "stub", "scripted"]
 
 
