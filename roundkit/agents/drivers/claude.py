@@ -32,6 +32,7 @@ _TOOL_LIMIT_S = 120
 _TOOL_MOST_S = 600
 _READING = ("Read", "Glob", "Grep")
 _CAP_SUBTYPES = frozenset({"error_max_turns", "error_max_budget_usd"})
+_UNDOCUMENTED = frozenset({"--max-turns"})
 _MICRO = 1_000_000
 
 
@@ -44,9 +45,9 @@ class Claude:
     wait_s = 100
 
     def preflight(self, task: AgentTask) -> Preflight:
-        """Ask for the version and for every flag that :meth:`command` uses."""
+        """Ask for the version and for every flag that :meth:`command` uses and the help shows."""
         words = [word for word in self.command(task).argv[1:] if word.startswith("--")]
-        return Preflight(flags=tuple(words))
+        return Preflight(flags=tuple(word for word in words if word not in _UNDOCUMENTED))
 
     def command(self, task: AgentTask) -> AgentCommand:
         """Return ``claude -p`` with the lane's permissions and caps; the prompt goes to standard input."""
@@ -98,12 +99,19 @@ def _permissions(task: AgentTask) -> Iterator[str]:
     for tool in ("Edit", "Write"):
         for glob in task.lane.globs:
             # Two slashes: from the root of the file system.
-            yield f"{tool}(/{task.clone / glob})"
+            yield f"{tool}(/{task.clone}/{_permission_glob(glob)})"
     for wrapper in wrapper_forms(task.clone):
         yield f"Bash({wrapper} submit)"
         yield f"Bash({wrapper} status)"
         yield f"Bash({wrapper} status *)"
     yield from task.agent.allowed_tools
+
+
+def _permission_glob(glob: str) -> str:
+    """Return a lane's glob in the tool's form, which knows no braces. Intake judges by the lane's own."""
+    if "{" in glob:
+        return f"{glob.partition('{')[0].rpartition('/')[0]}/**".lstrip("/")
+    return f"{glob}**" if glob.endswith("/") else glob
 
 
 def wrapper_forms(clone: Path) -> tuple[str, ...]:
@@ -142,14 +150,15 @@ class ClaudeMeter:
         # Turns and dollars are the tool's to hold, and it ends in an orderly way; this is the net below.
         caps = self.task.caps
         turns = None if caps.turns is None else caps.turns + 1
-        return "budget" if over_cap(caps.model_copy(update={"turns": turns}), self._so_far()) else None
+        held = caps.model_copy(update={"turns": turns, "micro_usd": None})
+        return "budget" if over_cap(held, self._so_far()) else None
 
     def poll(self, state: StateReader) -> AgentEnd | None:
         """Look at nothing: the stream says it all."""
         return None
 
     def result(self, output: AgentOutput) -> AgentResult:
-        """Judge by the last ``result`` event; a success that is marked as an error is a provider's failure."""
+        """Judge by the last ``result`` event; a success that is marked as an error is a provider failure."""
         outside = end_from_outside(output)
         result = self._result
         denied = None if result is None else _length(result.get("permission_denials"))

@@ -76,8 +76,6 @@ def _configuration(task: AgentTask) -> bytes:
     settings: dict[str, object] = {
         "check_for_update_on_startup": False,
         "cli_auth_credentials_store": "file",
-        "web_search": "disabled",
-        "project_doc_max_bytes": 0,
     }
     if agent.effort is not None:
         settings["model_reasoning_effort"] = agent.effort

@@ -43,7 +43,8 @@ def readable(task: AgentTask) -> tuple[Mount, ...]:
     modules = [parent for parent in task.program.parents if parent.name == "node_modules"]
     own = modules[-1] if modules else folder
     named = [Path(name) for name in task.agent.readable]
-    wanted = [*named, *([] if any(own.is_relative_to(name) for name in (*named, *_SYSTEM)) else [own])]
+    shown = [*named, *map(Path, _SYSTEM)]
+    wanted = named if any(own.is_relative_to(place) for place in shown) else [*named, own]
     return tuple(Mount(place, place) for place in dict.fromkeys(wanted))
 
 
