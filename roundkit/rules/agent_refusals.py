@@ -11,9 +11,7 @@ from roundkit.models.lane_agent import LaneAgent
 from roundkit.rules.round_facts import RoundFacts
 
 _PROXY_VARIABLES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"})
-_OWN_VARIABLES = (
-    frozenset({"HOME", "TMPDIR"}) | _PROXY_VARIABLES | {name.lower() for name in _PROXY_VARIABLES}
-)
+_OWN_VARIABLES = _PROXY_VARIABLES | {name.lower() for name in _PROXY_VARIABLES} | {"HOME", "TMPDIR"}
 
 
 def agent_refusals(facts: RoundFacts) -> Iterator[Refusal]:
