@@ -236,6 +236,7 @@ def _plan(inputs: _Inputs, secret: bytes) -> RoundPlan:
         lanes=tuple(freeze_lane(lane, campaign, draft) for lane in draft.lanes),
         secret_sha256=digest_bytes(secret),
         counting_tool=inputs.counting_tool,
+        authorization=draft.authorization,
     )
 
 
