@@ -228,7 +228,7 @@ def _trials(
                     request.run_spec,
                     planned,
                     sides[planned.side],
-                    stage.work / f"trial-{planned.index:04d}",
+                    stage.new_trial_folder(),
                     binding=binding,
                     book=book,
                 )

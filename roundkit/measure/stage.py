@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,7 @@ from roundkit.measure.protect import Protection, copy_matching, plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.measurement import MeasurementRequest, Side
 
-# Of equal length, so that no path tells the sides apart.
-_SIDE_FOLDERS: dict[Side, str] = {"baseline": "side-a", "candidate": "side-b"}
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,12 @@ class Stage:
             "baseline": checkout_of(request.baseline),
             "candidate": checkout_of(request.candidate),
         }
+        folders: dict[Side, Path] = {side: self._new_folder() for side in built}
         sides: dict[Side, TrialFiles] = {}
         try:
-            for side, name in _SIDE_FOLDERS.items():
+            for side, target in folders.items():
                 sides[side] = TrialFiles(
-                    checkout=self.protection.copy_side(built[side], self.work / name),
+                    checkout=self.protection.copy_side(built[side], target),
                     protected=self.protection.mounts(CHECKOUT),
                     driver_checkout=self._driver_checkout,
                     validator_checkout=self._validator_checkout,
@@ -78,8 +79,19 @@ class Stage:
                 )
             yield sides
         finally:
-            for name in _SIDE_FOLDERS.values():
-                remove_tree(self.work / name)
+            for target in folders.values():
+                remove_tree(target)
+
+    def new_trial_folder(self) -> Path:
+        """Return where the private folders of one more trial go; it does not exist yet."""
+        return self._new_folder()
+
+    def _new_folder(self) -> Path:
+        """Return a folder whose name, always of one length, tells neither side nor place in the schedule.
+
+        A command can read where its mounts come from.
+        """
+        return self.work / f"files-{secrets.randbelow(10**_DIGITS):0{_DIGITS}d}"
 
     @property
     def _driver_checkout(self) -> Path:

@@ -77,7 +77,7 @@ def build_side(
     *,
     commit: str,
     tree: str,
-    name: str,
+    target: Path,
     provision: ProvisionRef | None = None,
 ) -> Built:
     """Materialize a commit and run the plan's build, import probe and smoke on it.
@@ -88,14 +88,13 @@ def build_side(
         spec: The run specification of the round.
         commit: What to build.
         tree: The commit's tree.
-        name: Name of the checkout's folder; an older one of that name is replaced.
+        target: Folder of the checkout; what lies there is replaced.
         provision: What the round provisioned.
 
     Raises:
         MeasurementBroke: ``provision-changed``, or the boundary could not be set up.
     """
     pristine = pristine_checkout(folder, plan)
-    target = folder.checkouts / name
     remove_tree(target)
     checkout = lay_checkout(
         folder.repository,

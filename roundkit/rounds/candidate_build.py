@@ -27,7 +27,7 @@ def build_ticket(bench: Bench, ticket: TicketRecord) -> tuple[Laid | None, Built
         bench.spec,
         commit=laid.commit,
         tree=laid.tree,
-        name=ticket.ticket,
+        target=bench.checkout_folder(ticket.ticket),
         provision=bench.provision,
     )
     if built.cause is not None:

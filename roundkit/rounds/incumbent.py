@@ -30,7 +30,7 @@ def _build(bench: Bench, name: str) -> SideRef:
         bench.spec,
         commit=plan.incumbent,
         tree=plan.incumbent_tree,
-        name=name,
+        target=bench.checkout_folder(name),
         provision=bench.provision,
     )
     if built.side is not None:

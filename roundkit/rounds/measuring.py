@@ -68,7 +68,7 @@ class Closer:
                 self.bench.spec,
                 commit=laid.commit,
                 tree=laid.tree,
-                name=name,
+                target=self.bench.checkout_folder(name),
                 provision=self.bench.provision,
             )
             self._check_stop()

@@ -34,10 +34,10 @@ def recover(bench: Bench, store: RoundStore) -> None:
         for ticket in store.tickets.all("measuring"):
             store.tickets.requeue(ticket.key)
     for experiment_id, _ in unfinished:
-        remove_tree(bench.folder.trials / experiment_id)
+        remove_tree(bench.work_folder(experiment_id))
     _remove_leftovers(bench.folder)
     for ticket in store.tickets.all():
-        remove_tree(bench.folder.checkouts / ticket.ticket)
+        remove_tree(bench.checkout_folder(ticket.ticket))
         mirror_ticket(bench.folder, ticket)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, RunSpec, SideRef
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rules.identity import experiment_name
+from roundkit.rules.identity import experiment_name, neutral_name
 from roundkit.rules.looks import plan_looks, session_noise
 from roundkit.rules.schedule import plan_schedule
 from roundkit.store import RoundStore
@@ -23,6 +24,14 @@ class Bench:
     spec: RunSpec
     secret: bytes
     provision: ProvisionRef | None = None
+
+    def checkout_folder(self, name: str) -> Path:
+        """Return where the checkout of that name lies; confined commands may learn the path."""
+        return self.folder.checkouts / neutral_name(self.secret, f"checkout {name}")
+
+    def work_folder(self, experiment_id: str) -> Path:
+        """Return the work folder of an experiment; confined commands may learn the path."""
+        return self.folder.trials / neutral_name(self.secret, f"experiment {experiment_id}")
 
 
 def open_experiment(
@@ -66,5 +75,5 @@ def open_experiment(
         ),
         look_plan=plan_looks(bench.plan.gates, purpose),
         session_noise=None if purpose == "aa" else session_noise(store.aa_checks.all(), bench.plan.gates),
-        work_folder=str(bench.folder.trials / experiment_id),
+        work_folder=str(bench.work_folder(experiment_id)),
     )

@@ -195,7 +195,7 @@ class Server:
         ticket = self.store.tickets.get(key)
         mirror_ticket(self.bench.folder, ticket)
         if ticket.state != "queued" and self._state.built.pop(key, None) is not None:
-            self._builders.submit(remove_tree, self.bench.folder.checkouts / ticket.ticket)
+            self._builders.submit(remove_tree, self.bench.checkout_folder(ticket.ticket))
 
     def _finish_build(self, ticket: TicketRecord, future: Future[tuple[Laid | None, Built]]) -> None:
         try:

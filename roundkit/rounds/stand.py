@@ -109,7 +109,7 @@ def stand(folder: RoundFolder, *, side: Side, ticket: str | None, report: Report
                     request=request,
                     planned=planned,
                     files=sides[side],
-                    folder=stage.work / f"trial-{planned.index:04d}",
+                    folder=stage.new_trial_folder(),
                     device_set=device_set,
                     binding=platform_named(device_set.platform).bind(device_set.devices),
                 )

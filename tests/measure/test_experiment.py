@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -76,8 +77,9 @@ def test_fresh_copies_are_made_for_each_pair(
     inodes: dict[int | None, set[tuple[int, ...]]] = {}
 
     def look(done: int, total: int, trial: Trial) -> None:
-        sides = [work / name / "prog" / "core.py" for name in ("side-a", "side-b")]
-        changed = tuple(path.stat().st_ctime_ns for path in sides)
+        sides = sorted(work.glob("files-*/prog/core.py"))
+        assert len(sides) == 2
+        changed = tuple(sorted(path.stat().st_ctime_ns for path in sides))
         inodes.setdefault(trial.planned.pair, set()).add(changed)
         assert len(str(sides[0])) == len(str(sides[1]))
 
@@ -85,6 +87,32 @@ def test_fresh_copies_are_made_for_each_pair(
     assert record.outcome == "complete", record.detail
     assert [len(seen) for seen in inodes.values()] == [1, 1, 1, 1]
     assert len(set().union(*inodes.values())) == 4
+
+
+def test_c02_no_mount_tells_a_command_its_side_its_pair_or_what_it_is_measured_for(
+    world: World, lease_root: Path, fixture_devices: Declare
+) -> None:
+    telling = (
+        "import os, sys\nsys.stderr.write(open('/proc/self/mountinfo').read() + str(os.environ) + '|')\n"
+    )
+    candidate = world.candidate({"prog/core.py": telling + HONEST})
+    request = world.request(candidate, (fixture_devices("a"),), name="r01-L1-77777777.1")
+    request = request.model_copy(
+        update={
+            "baseline": request.candidate,
+            "schedule": request.schedule[2:10],
+            "work_folder": str(world.root / "0123456789abcdef"),
+        }
+    )
+    record = run_experiment(request, lease_root=lease_root)
+    assert record.outcome == "complete", record.detail
+    told = [trial.executions["worker"].stderr_tail for trial in record.trials]
+    assert all("/proc" in text and "files-" in text for text in told)
+    words = ("L1", "side", "trial-", "baseline", "candidate")
+    assert [word for word in words if any(word in text for text in told)] == []
+    # Numbers of mounts, devices and users differ from start to start, names of folders by chance.
+    assert len({re.sub(r"files-\d{12}|\d+ \d+ \d+:\d+|'\d+'|[ug]id=\d+", "N", text) for text in told}) == 1
+    assert len(set(told)) == len(told)
 
 
 @pytest.mark.parametrize(("boundary", "pairs"), [(-50.0, 4), (50.0, 6)], ids=["at-once", "never"])
