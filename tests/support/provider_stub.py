@@ -1,7 +1,7 @@
-"""A stub of two provider APIs on the loopback: it plays scripts, so that real command-line agents can be run.
+"""A stub of two provider APIs on the loopback: it plays scripts, so that real agents can be run.
 
-It speaks the Anthropic Messages API and the OpenAI Responses API, both streaming. What it answers follows from
-the request alone: from the lane that the prompt names, and from the number of tool results in the conversation.
+It speaks the Anthropic Messages API and the OpenAI Responses API, both streaming. What it answers follows
+from the request alone: the lane that the prompt names, and the number of tool results in the conversation.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.headers.get("x-api-key") or self.headers.get("authorization") or ""
         self.server.stub.requests.append(Request(lane, self.path, body.get("model", ""), key, tools, step))
         if isinstance(step, Fail):
-            self._json(step.status, {"type": "error", "error": {"type": "api_error", "message": "stub fault"}})
+            self._json(
+                step.status, {"type": "error", "error": {"type": "api_error", "message": "stub fault"}}
+            )
             return None
         if isinstance(step, Hang):
             self._start()
@@ -181,7 +183,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _messages(self, body: Mapping[str, Any]) -> None:
         messages = body.get("messages", [])
-        blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+        blocks = [
+            block
+            for message in messages
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
         step = self._next(body, messages, sum(block.get("type") == "tool_result" for block in blocks))
         if step is None:
             return
@@ -283,7 +290,9 @@ def _openai_item(step: Step, tools: set[str]) -> dict[str, Any]:
         return {"type": "message", "role": "assistant", "status": "completed", "content": content}
     if isinstance(step, Shell) and "exec" in tools:
         # Codex's one tool takes a program in JavaScript that calls the others.
-        program = f"const r = await tools.exec_command({{cmd: {json.dumps(step.command)}}});\ntext(r.output ?? '');"
+        program = (
+            f"const r = await tools.exec_command({{cmd: {json.dumps(step.command)}}});\ntext(r.output ?? '');"
+        )
         return {"type": "custom_tool_call", "name": "exec", "call_id": "call_stub", "input": program}
     if isinstance(step, Shell):
         name = "exec_command" if "exec_command" in tools else "shell_command"
