@@ -152,6 +152,7 @@ def bound_lane(
     limits: Limits,
     stdin: int | None = None,
     stdout: int | None = None,
+    stop: int | None = None,
 ) -> Execution:
     """Run one lane's agent behind its boundary, and return once nothing of it is left.
 
@@ -166,6 +167,7 @@ def bound_lane(
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over, as by :func:`confined_execute`.
+        stop: Descriptor of the caller's that ends the run as soon as it can be read.
 
     Returns:
         What came of it, with the hosts that it asked for.
@@ -188,6 +190,7 @@ def bound_lane(
             network=grant.network,
             stdin=stdin,
             stdout=stdout,
+            stop=stop,
         )
 
 

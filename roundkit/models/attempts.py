@@ -6,11 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from roundkit.models.agent_run import AgentRun
 from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime
 from roundkit.models.round_plan import LaneBudget
 
 AttemptPhase = Literal["reserved", "claimed", "settled", "cancelled"]
 RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,190}/[1-9][0-9]{0,8}$")]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Cost(Record):
@@ -59,6 +64,7 @@ class AttemptRecord(Record):
         claimed_utc: When it was claimed, null before.
         ended_utc: When it was settled or cancelled, null before.
         actual: What it cost, null before it is settled.
+        run: What is known of its agent's run; null where no agent ran, or its driver died with it.
     """
 
     binding: AttemptBinding
@@ -68,3 +74,4 @@ class AttemptRecord(Record):
     claimed_utc: UtcTime | None
     ended_utc: UtcTime | None
     actual: Cost | None
+    run: AgentRun | None = Field(default=None, exclude_if=_is_none)

@@ -6,10 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from roundkit.host.confine import Limits
+from roundkit.models.agent_run import TokenCounts
 from roundkit.models.base import Count, Record, UtcTime
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
+_MILLION = 1_000_000
+
 AgentProvenance = Literal["model", "stub", "scripted"]
 
 
@@ -36,6 +40,12 @@ class ListPrice(Record):
     cache_write: Count
     output: Count
 
+    def micro_usd(self, tokens: TokenCounts) -> int | None:
+        """Return what tokens cost, in micro-USD, rounded up; null when none were counted."""
+        counted = [(getattr(tokens, name), getattr(self, name)) for name in TokenCounts.model_fields]
+        known = [amount * price for amount, price in counted if amount is not None]
+        return -(-sum(known) // _MILLION) if known else None
+
 
 class LaneAgent(Record):
     """How a lane's agent is started.
@@ -52,6 +62,7 @@ class LaneAgent(Record):
         readable: More absolute folders that it needs to read, such as its program's libraries.
         effort: Reasoning effort, as its command-line tool names it; null leaves it to the tool.
         allowed_tools: More permissions in the tool's own form, e.g. ``Bash(make test)``.
+        limits: What it and all that it starts may use; null: what the campaign allows a candidate.
         prices: List prices, where the tool reports no dollars; null leaves the cost unknown.
     """
 
@@ -65,6 +76,7 @@ class LaneAgent(Record):
     readable: tuple[AbsolutePath, ...] = ()
     effort: str | None = None
     allowed_tools: tuple[str, ...] = ()
+    limits: Limits | None = None
     prices: ListPrice | None = None
 
 

@@ -12,10 +12,10 @@ from datetime import datetime
 
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused, refuse
+from roundkit.models.agent_run import AgentRun
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
 from roundkit.models.base import Provenance
 from roundkit.models.round_plan import FrozenLane, RoundPlan
-from roundkit.rounds.intake import PROVENANCE
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rules.attempts import (
     LaneAccount,
@@ -25,6 +25,7 @@ from roundkit.rules.attempts import (
     deadline_refusal,
     next_binding,
 )
+from roundkit.rules.authority import agent_provenance, authority_refusal
 from roundkit.store import RoundStore, open_store
 
 
@@ -52,6 +53,11 @@ class _Desk:
                 f"lane {self.lane.id} was stopped by the owner",
                 remedy="its accepted tickets are still measured; go on in a new round",
             )
+
+    def refuse_unauthorized(self, *, more: bool) -> None:
+        """Refuse to start what could spend money without authority."""
+        everybody = self.store.attempts.all()
+        _raise(authority_refusal(self.plan, self.lane, everybody, self.now, more=more))
 
     def say(self, phase: str, binding: AttemptBinding) -> None:
         """Write an event."""
@@ -95,7 +101,7 @@ def reserve(
 
     Raises:
         Refused: ``lane-expired``, ``lane-stopped``, ``round-closed``, ``attempt-bound-differently``,
-            ``attempts-exhausted``, ``budget-exhausted`` or ``attempt-binding``.
+            ``attempts-exhausted``, ``budget-exhausted``, ``not-authorized`` or ``attempt-binding``.
     """
     with _at_desk(folder, binding.lane, now) as desk:
         desk.refuse_late()
@@ -103,8 +109,9 @@ def reserve(
         if known is not None:
             return known
         _raise(capacity_refusal(desk.book))
+        desk.refuse_unauthorized(more=True)
         _raise(binding_refusal(binding, desk.plan.digest(), desk.book))
-        record = desk.store.attempts.reserve(binding, provenance or PROVENANCE[desk.lane.harness], desk.now)
+        record = desk.store.attempts.reserve(binding, provenance or agent_provenance(desk.lane), desk.now)
         desk.say("reserved", binding)
         return record
 
@@ -114,10 +121,11 @@ def claim(folder: RoundFolder, binding: AttemptBinding, *, now: datetime | None 
 
     Raises:
         Refused: ``already-claimed``, ``attempt-cancelled``, ``attempt-unknown``, ``lane-expired``,
-            ``lane-stopped`` or ``round-closed``.
+            ``lane-stopped``, ``round-closed`` or ``not-authorized``.
     """
     with _at_desk(folder, binding.lane, now) as desk:
         desk.refuse_late()
+        desk.refuse_unauthorized(more=False)
         before = _known(desk, binding)
         if not desk.store.attempts.claim(binding.plan_digest, desk.now):
             cancelled = before.phase == "cancelled"
@@ -131,7 +139,12 @@ def claim(folder: RoundFolder, binding: AttemptBinding, *, now: datetime | None 
 
 
 def settle(
-    folder: RoundFolder, binding: AttemptBinding, actual: Cost, *, now: datetime | None = None
+    folder: RoundFolder,
+    binding: AttemptBinding,
+    actual: Cost,
+    *,
+    run: AgentRun | None = None,
+    now: datetime | None = None,
 ) -> AttemptRecord:
     """Record what a claimed attempt cost. Its charge stays the worst case; only the truth is added.
 
@@ -139,6 +152,7 @@ def settle(
         folder: The round.
         binding: The attempt.
         actual: From trusted counters; null where nobody counted.
+        run: What is known of its agent's run, where an agent ran.
         now: The time; the clock's unless given.
 
     Raises:
@@ -146,6 +160,8 @@ def settle(
     """
     with _at_desk(folder, binding.lane, now) as desk:
         before = _known(desk, binding)
+        if run is not None:
+            desk.store.attempts.record_run(binding.plan_digest, run)
         if not desk.store.attempts.settle(binding.plan_digest, actual, desk.now):
             raise refuse(
                 "attempt-not-claimed",
@@ -153,6 +169,21 @@ def settle(
                 remedy="only an attempt that is claimed is settled, and only once",
             )
         desk.say("settled", binding)
+        return desk.store.attempts.get(binding.plan_digest)
+
+
+def record_run(folder: RoundFolder, binding: AttemptBinding, run: AgentRun) -> AttemptRecord:
+    """Keep what is known of a run whose cost nobody knows for sure: its attempt stays claimed, and charged.
+
+    Raises:
+        Refused: ``attempt-not-claimed`` or ``attempt-unknown``.
+    """
+    with _at_desk(folder, binding.lane, None) as desk:
+        before = _known(desk, binding)
+        if not desk.store.attempts.record_run(binding.plan_digest, run):
+            what = f"{_name(binding)} is {before.phase}, or has its run on record"
+            raise refuse("attempt-not-claimed", what)
+        desk.say(f"ended-by-{run.end_reason}", binding)
         return desk.store.attempts.get(binding.plan_digest)
 
 

@@ -9,11 +9,15 @@ from typing import Any
 
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
+from roundkit.models.agent_run import AgentEnd
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
 from roundkit.models.round_plan import FrozenLane, LaneBudget
 from roundkit.rules.identity import attempt_plan_digest
 
 DIMENSIONS: tuple[str, ...] = tuple(Cost.model_fields)
+UNSETTLED_ENDS: frozenset[AgentEnd] = frozenset({"deadline", "killed"})
+"""Ends that leave an attempt claimed: what was going on at that moment, nobody counted."""
+_RETRIED_ENDS: frozenset[AgentEnd] = frozenset({"provider-error", "preflight"})
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,14 @@ class LaneAccount:
     def used_up(self) -> bool:
         """Whether no further attempt is allowed, by number or by budget."""
         return capacity_refusal(self) is not None
+
+    @property
+    def driven(self) -> bool:
+        """Whether an attempt of it ran to its own end, so that nothing is to be repeated."""
+        return any(
+            record.phase == "settled" and (record.run is None or record.run.end_reason not in _RETRIED_ENDS)
+            for record in self.records
+        )
 
     def to_json_value(self) -> dict[str, Any]:
         """Return the account as JSON values."""
@@ -186,10 +198,33 @@ def _phase_problems(record: AttemptRecord) -> Iterator[str]:
     for name, present in wanted:
         if (getattr(record, name) is not None) != present:
             yield f"is {phase} {'without' if present else 'with'} {name}"
+    yield from _run_problems(record)
     moments = [record.reserved_utc, record.claimed_utc, record.ended_utc]
     passed = [moment for moment in moments if moment is not None]
     if passed != sorted(passed):
         yield "was not reserved, claimed and ended in this order"
+
+
+def _run_problems(record: AttemptRecord) -> Iterator[str]:
+    """Yield what does not fit between an attempt and the record of its run."""
+    run = record.run
+    if run is None:
+        return
+    if record.claimed_utc is None:
+        yield f"is {record.phase} with a run"
+        return
+    if not record.claimed_utc <= run.started_utc <= run.ended_utc:
+        yield "its run was not started after the claim and ended after that"
+    if (run.end_reason in UNSETTLED_ENDS) != (record.phase == "claimed"):
+        yield f"is {record.phase}, and its run ended: {run.end_reason}"
+    if record.actual is None:
+        return
+    counted = {
+        "turns": run.usage.turns, "tokens": run.usage.tokens.total, "micro_usd": run.usage.micro_usd,
+    }  # fmt: skip
+    for name, amount in counted.items():
+        if _amount(record.actual, name) != amount:
+            yield f"cost {_amount(record.actual, name)} {name}, and its tool counted {amount}"
 
 
 def _held(record: AttemptRecord, name: str) -> int:

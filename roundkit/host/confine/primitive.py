@@ -42,6 +42,7 @@ def confined_execute(
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
+    stop: int | None = None,
 ) -> Execution:
     """Run one command behind the boundary, and return once nothing of it is left.
 
@@ -64,6 +65,7 @@ def confined_execute(
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over: they are closed here as soon as the command has its own, or on an error.
+        stop: Descriptor that stays the caller's; the run ends (``stopped``) as soon as it can be read.
 
     Returns:
         What came of it. A command that does not exist inside is ``exited`` with code 127.
@@ -103,7 +105,7 @@ def confined_execute(
             if proxy is not None:
                 proxy.start(pid, identity.uid)
 
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate)
+        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate, stop)
         disk = DiskWatch(places, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
