@@ -71,6 +71,7 @@ class CommandTemplate(Record):
         version: Arguments that print its version; null where it has none.
         help: Arguments that print its flags; null where it has none.
         flags: Words that must stand in that help.
+        submit_at_end: Whether its clone is submitted when it ends, for agents that cannot run the wrapper.
         git_writable: Whether it has to write into ``.git``.
         usage: Where it tells what it used.
     """
@@ -83,5 +84,6 @@ class CommandTemplate(Record):
     version: tuple[str, ...] | None = ("--version",)
     help: tuple[str, ...] | None = None
     flags: tuple[str, ...] = ()
+    submit_at_end: bool = False
     git_writable: bool = False
     usage: UsageRule = UsageRule()

@@ -166,7 +166,10 @@ class _Handler(BaseHTTPRequestHandler):
         found = LANE.search(json.dumps(conversation))
         lane = found[1] if found else ""
         tools = tuple(tool.get("name") or tool.get("type", "") for tool in body.get("tools", ()))
-        step = self.server.stub.step(lane, results) if tools else Say("stub")
+        said = sum(item.get("role") == "assistant" for item in conversation if isinstance(item, dict))
+        step = self.server.stub.step(lane, results if tools else said)
+        if not tools and not isinstance(step, Say | Fail | Hang):
+            step = Say("stub")
         key = self.headers.get("x-api-key") or self.headers.get("authorization") or ""
         self.server.stub.requests.append(Request(lane, self.path, body.get("model", ""), key, tools, step))
         if isinstance(step, Fail):

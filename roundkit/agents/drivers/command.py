@@ -27,6 +27,7 @@ PROMPT_FILE = PurePosixPath("lane-prompt.md")
 PLACEHOLDERS = ("lane", "clone", "prompt_file", "model", "deadline_s")
 _MOST_STATE_BYTES = 64 << 20
 _MODEL = "{model}"
+_THEN_SUBMIT = '"$@"; code=$?; .roundkit/round submit >&2; exit $code'
 
 
 class Command:
@@ -55,7 +56,7 @@ class Command:
         prompt = task.prompt.encode()
         by_file = template.prompt == "file"
         return AgentCommand(
-            argv=(str(task.program), *_arguments(template, task, words)),
+            argv=(*_before(template), str(task.program), *_arguments(template, task, words)),
             stdin=b"" if by_file else prompt,
             env={
                 **{name: str(HOME / place) for name, place in template.state.items()},
@@ -106,6 +107,10 @@ def _words(task: AgentTask) -> dict[str, str]:
         "model": task.lane.model or "",
         "deadline_s": str(int(task.remaining_s)),
     }
+
+
+def _before(template: CommandTemplate) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", _THEN_SUBMIT, "agent") if template.submit_at_end else ()
 
 
 def _arguments(template: CommandTemplate, task: AgentTask, words: Mapping[str, str]) -> Iterator[str]:

@@ -86,7 +86,8 @@ def _meta(tree: ast.Module) -> Iterator[LintProblem]:
         yield LintProblem(values[0].lineno, "META is no literal dict")
         return
     for node in ast.walk(values[0]):
-        if not isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Constant | ast.expr_context):
+        unpacks = isinstance(node, ast.Dict) and None in node.keys
+        if unpacks or not isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Constant | ast.expr_context):
             line = getattr(node, "lineno", None)
             yield LintProblem(line, f"META holds {type(node).__name__}, and only literals are read there")
 
