@@ -70,9 +70,8 @@ def key_values(command: AgentCommand, agent: LaneAgent, *, outside: Mapping[str,
             place="agent.key_variables",
             remedy="set it for launch alone, e.g. by your password manager's `run` command",
         )
-    return {
-        name: outside[name] for name in (*agent.pass_variables, *command.key_variables) if name in outside
-    }
+    names = (*agent.pass_variables, *command.key_variables)
+    return {name: outside[name] for name in names if name in outside}
 
 
 def grant_of(

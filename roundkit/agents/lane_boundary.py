@@ -7,9 +7,10 @@ store, other lanes, the campaign repository and devices are never among the gran
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -177,8 +178,15 @@ def bound_lane(
             regular file of at most 1 MiB (``credential-unreadable``).
         ConfinementUnavailable: The host cannot build the boundary or hold a required limit; nothing ran.
     """
-    grant.writable[-1].source.mkdir(mode=0o700, exist_ok=True)
-    with _copied(grant) as credentials:
+    with ExitStack() as stack:
+        try:
+            grant.writable[-1].source.mkdir(mode=0o700, exist_ok=True)
+            credentials = stack.enter_context(_copied(grant))
+        except BaseException:
+            for fd in (stdin, stdout):
+                if fd is not None:
+                    os.close(fd)
+            raise
         return confined_execute(
             argv,
             cwd=grant.cwd,

@@ -15,6 +15,7 @@ from roundkit.host.confine import Execution
 
 _WITHIN_S = 60.0
 _SHOWN_CHARACTERS = 300
+_FLAG = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,7 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
         if not version:
             raise questions.failure("it does not say which version it is")
     if wanted.help is not None and wanted.flags:
-        known = set(
-            re.findall(r"--?[A-Za-z][A-Za-z0-9-]*", questions.ask((program, *wanted.help), "its help"))
-        )
+        known = _FLAG.findall(questions.ask((program, *wanted.help), "its help"))
         missing = [flag for flag in wanted.flags if flag not in known]
         if missing:
             raise questions.failure(f"version {version or 'unknown'} has no {', '.join(missing)}")

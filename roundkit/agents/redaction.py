@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 _TOKEN_LENGTH = 20
 _TOKEN = re.compile(rb"[^\s\"',;:=<>(){}\[\]]{%d,}" % _TOKEN_LENGTH)
+_LEFT_OUT = re.compile(r"(\n\[… \d+ bytes left out …\]\n)")
 
 
 class Redaction:
@@ -37,6 +38,14 @@ class Redaction:
     def text(self, text: str) -> str:
         """Return a text without keys."""
         return self.bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
+
+    def cut_text(self, text: str) -> str:
+        """Return a text without keys whose middle was left out, where a key may have been cut in two."""
+        parts = _LEFT_OUT.split(text)
+        if len(parts) != len(("before", "mark", "after")):
+            return self.text(text)
+        before, mark, after = parts
+        return self.text(before[: len(before) - self.longest] + mark + after[self.longest :])
 
 
 def _forms(value: str) -> set[bytes]:

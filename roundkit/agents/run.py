@@ -87,7 +87,7 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     finally:
         stdout = log.close()
     ended = now_utc()
-    execution = execution.model_copy(update={"stderr_tail": redaction.text(execution.stderr_tail)})
+    execution = execution.model_copy(update={"stderr_tail": redaction.cut_text(execution.stderr_tail)})
     result = meter.result(AgentOutput(execution, watch.stopped, state))
     return AgentRun(
         argv_sha256=digest_json(list(ready.command.argv)),
@@ -127,11 +127,8 @@ def _execute(ready: ReadyAgent, grant: LaneGrant, watch: Watch, deadline: Deadli
 
 def _contents(command: AgentCommand) -> list[bytes]:
     """Return what the credential files hold; one that cannot be read is refused when it is granted."""
-    contents = []
-    for credential in command.credentials:
-        if credential.source.is_file():
-            contents.append(credential.source.read_bytes())
-    return contents
+    files = [credential.source for credential in command.credentials]
+    return [file.read_bytes() for file in files if file.is_file()]
 
 
 def _detail(result: AgentResult, execution: Execution) -> str:

@@ -59,10 +59,10 @@ class Usage(Record):
 
 
 class LogDigest(Record):
-    """One stream of an agent, as it was written to the store: keys taken out, bounded in size.
+    """One stream of an agent. What the store keeps of it is bounded in size, and keys are taken out.
 
     Attributes:
-        sha256: Digest of the whole stream, without the keys.
+        sha256: Digest of the whole stream; of standard output after the keys were taken out.
         bytes: Its length.
         kept_bytes: How much of it the store holds.
     """

@@ -5,6 +5,7 @@ Each call reads the frozen plan and the stored ledger, so that no restart resets
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from roundkit.rules.attempts import (
     capacity_refusal,
     deadline_refusal,
     next_binding,
+    open_reservation,
 )
 from roundkit.rules.authority import agent_provenance, authority_refusal
 from roundkit.store import RoundStore, open_store
@@ -82,6 +84,40 @@ def propose(folder: RoundFolder, lane: str, workflow_run: str) -> AttemptBinding
         workflow_run: Id of the one run of a driver or workflow that asks.
     """
     return next_binding(read_plan(folder).digest(), read_account(folder, lane), workflow_run)
+
+
+def check_room(folder: RoundFolder, lane: str, *, now: datetime | None = None) -> None:
+    """Check, before anything is prepared for it, that a lane's next attempt could be reserved and claimed.
+
+    Raises:
+        Refused: as :func:`reserve` and :func:`claim` do.
+    """
+    with _at_desk(folder, lane, now) as desk:
+        desk.refuse_late()
+        reserved = open_reservation(desk.book) is not None
+        if not reserved:
+            _raise(capacity_refusal(desk.book))
+        desk.refuse_unauthorized(more=not reserved)
+
+
+def claim_next(folder: RoundFolder, lane: str, who: str) -> AttemptBinding:
+    """Reserve and claim a lane's next attempt; whoever this returns to executes it.
+
+    A reservation that a driver left when it died is taken up: nobody runs it, and it is charged.
+
+    Args:
+        folder: The round.
+        lane: The lane's id.
+        who: What asks, for the id of its run.
+
+    Raises:
+        Refused: as :func:`reserve` and :func:`claim` do.
+    """
+    binding = open_reservation(read_account(folder, lane))
+    if binding is None:
+        binding = propose(folder, lane, f"{who}-{uuid.uuid4().hex}")
+        reserve(folder, binding)
+    return claim(folder, binding).binding
 
 
 def reserve(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
 from roundkit.models.agent_run import AgentEnd
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
-from roundkit.models.round_plan import FrozenLane, LaneBudget
+from roundkit.models.round_plan import FrozenLane, LaneBudget, RoundPlan
+from roundkit.rules.authority import can_spend
 from roundkit.rules.identity import attempt_plan_digest
 
 DIMENSIONS: tuple[str, ...] = tuple(Cost.model_fields)
@@ -119,6 +120,18 @@ def remaining_s(lane: FrozenLane, now: datetime) -> float:
     left = max(0.0, (lane.deadline_utc - now).total_seconds())
     most = lane.attempt_worst_case.wall_s
     return left if most is None else min(left, float(most))
+
+
+def last_moment(plan: RoundPlan, lane: FrozenLane, now: datetime) -> datetime:
+    """Return when an agent that starts in a lane now is killed.
+
+    At its deadline, after the wall time that one attempt may take, or when the authorization under which it
+    spends money ends; whichever comes first.
+    """
+    ends = now + timedelta(seconds=remaining_s(lane, now))
+    if plan.authorization is not None and can_spend(lane):
+        return min(ends, plan.authorization.until_utc)
+    return ends
 
 
 def binding_refusal(binding: AttemptBinding, round_digest: str, book: LaneAccount) -> Refusal | None:
