@@ -144,8 +144,8 @@ def reserve(
         known = desk.store.attempts.find(binding)
         if known is not None:
             return known
-        _raise(capacity_refusal(desk.book))
-        desk.refuse_unauthorized(more=True)
+        _raise(capacity_refusal(desk.book, tries=binding.tries))
+        desk.refuse_unauthorized(more=True, tries=binding.tries)
         _raise(binding_refusal(binding, desk.plan.digest(), desk.book))
         record = desk.store.attempts.reserve(binding, provenance or agent_provenance(desk.lane), desk.now)
         desk.say("reserved", binding)
