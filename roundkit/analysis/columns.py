@@ -101,6 +101,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("reserved_utc", _TIME, "", "when it was reserved"),
         Column("claimed_utc", _TIME, "", "when somebody took it up; null when nobody did"),
         Column("ended_utc", _TIME, "", "when it was settled or cancelled; null before"),
+        Column("end_reason", _TEXT, "", "why its agent ended; null where none ran"),
+        Column("cli_version", _TEXT, "", "version of its agent's tool; untrusted text"),
+        Column("model_reported", _TEXT, "", "its model, as the tool reports it; untrusted text"),
+        Column("usd_basis", _TEXT, "", "reported, list-price or none"),
+        Column("tokens_input", _INT, "", "tokens read outside of any cache; null where nobody counted"),
+        Column("tokens_cached_input", _INT, "", "tokens read from a cache; null where nobody counted"),
+        Column("tokens_cache_write", _INT, "", "tokens written into a cache; null where nobody counted"),
+        Column("tokens_output", _INT, "", "tokens written; null where nobody counted"),
         Column("missing", _TEXT, "", "why its cost is not known; null where it is"),
         *(
             Column(f"{kind}_{name}", _INT, unit, meaning)

@@ -11,6 +11,7 @@ from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
 from roundkit.models.agent_run import AgentEnd
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
+from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.round_plan import FrozenLane, LaneBudget, RoundPlan
 from roundkit.rules.authority import can_spend
 from roundkit.rules.identity import attempt_plan_digest
@@ -201,7 +202,7 @@ def ledger_problems(round_digest: str, book: LaneAccount) -> Iterator[str]:
             yield f"{what}: {refusal.message}"
         if any(record.binding.run_id == other.binding.run_id for other in before.records):
             yield f"{what}: run {record.binding.run_id} made another attempt"
-        yield from (f"{what}: {problem}" for problem in _phase_problems(record))
+        yield from (f"{what}: {problem}" for problem in _phase_problems(record, lane))
         for name, moment in (("reserved", record.reserved_utc), ("claimed", record.claimed_utc)):
             if moment is not None and is_expired(lane.deadline_utc, moment):
                 yield f"{what}: was {name} at {format_utc(moment)}, at or after the lane's deadline"
@@ -213,7 +214,7 @@ def ledger_problems(round_digest: str, book: LaneAccount) -> Iterator[str]:
             yield f"{'an unknown amount' if charged is None else charged} of {name} charged, the cap is {cap}"
 
 
-def _phase_problems(record: AttemptRecord) -> Iterator[str]:
+def _phase_problems(record: AttemptRecord, lane: FrozenLane) -> Iterator[str]:
     phase = record.phase
     wanted = (
         ("claimed_utc", phase in {"claimed", "settled"}),
@@ -223,14 +224,14 @@ def _phase_problems(record: AttemptRecord) -> Iterator[str]:
     for name, present in wanted:
         if (getattr(record, name) is not None) != present:
             yield f"is {phase} {'without' if present else 'with'} {name}"
-    yield from _run_problems(record)
+    yield from _run_problems(record, lane)
     moments = [record.reserved_utc, record.claimed_utc, record.ended_utc]
     passed = [moment for moment in moments if moment is not None]
     if passed != sorted(passed):
         yield "was not reserved, claimed and ended in this order"
 
 
-def _run_problems(record: AttemptRecord) -> Iterator[str]:
+def _run_problems(record: AttemptRecord, lane: FrozenLane) -> Iterator[str]:
     """Yield what does not fit between an attempt and the record of its run."""
     run = record.run
     if run is None:
@@ -242,6 +243,11 @@ def _run_problems(record: AttemptRecord) -> Iterator[str]:
         yield "its run was not started after the claim and ended after that"
     if (run.end_reason in UNSETTLED_ENDS) != (record.phase == "claimed"):
         yield f"is {record.phase}, and its run ended: {run.end_reason}"
+    prices = (lane.agent or LaneAgent()).prices
+    if run.usage.basis == "list-price" and (
+        prices is None or prices.micro_usd(run.usage.tokens) != run.usage.micro_usd
+    ):
+        yield f"cost {run.usage.micro_usd} micro-USD by list price, which does not follow from its tokens"
     if record.actual is None:
         return
     counted = {
