@@ -68,7 +68,9 @@ def why_missing(part: str, root: Path = DEFAULT) -> str | None:
 
 
 def _run(argv: Sequence[str]) -> None:
-    subprocess.run(argv, check=True, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=1200)
+    subprocess.run(
+        argv, check=True, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=1200
+    )
 
 
 if __name__ == "__main__":
