@@ -189,6 +189,7 @@ def status(
     from roundkit.cli.tables import status_table
     from roundkit.rounds.control import RoundStatus, read_status
     from roundkit.rounds.serve import round_folder
+    from roundkit.rules.agent_cost import cost_line
 
     def show(current: RoundStatus) -> None:
         tickets = [(lane, state) for lane, state in current.tickets if ticket in {None, state.ticket}]
@@ -205,6 +206,7 @@ def status(
                 "closed": current.closed,
                 "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
                 "attempts": [account.to_json_value() for account in current.accounts],
+                "costs": {account.lane.id: cost_line(account) for account in current.accounts},
                 "tickets": [{"lane": lane, **state.to_json_value()} for lane, state in tickets],
             }
             typer.echo(json.dumps(document, indent=2))

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from roundkit.core.text import visible
-from roundkit.rules.agent_cost import cost_line
 
 if TYPE_CHECKING:
     # For annotations only: help and version must not wait for numpy and scipy.
@@ -39,6 +38,8 @@ def percent(fraction: float | None) -> str:
 
 def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -> None:
     """Print how a round stands."""
+    from roundkit.rules.agent_cost import cost_line
+
     out = console()
     table = Table(title=f"round {status.plan.round_id}", title_justify="left")
     for heading in ("lane", "ticket", "state", "verdict", "gain", "why"):

@@ -67,6 +67,7 @@ class LaneAgent(Record):
         readable: More absolute folders that it needs to read, such as its program's libraries.
         effort: Reasoning effort, as its command-line tool names it; null leaves it to the tool.
         allowed_tools: More permissions in the tool's own form, e.g. ``Bash(make test)``.
+        wait_s: The longest `status --wait` that its prompt allows, in seconds; null: what its harness allows.
         limits: What it and all that it starts may use; null: what the campaign allows a candidate.
         prices: List prices, where the tool reports no dollars; null leaves the cost unknown.
         preset: For the harness ``command``: whose template ``prepare`` freezes as ``command``.
@@ -83,6 +84,7 @@ class LaneAgent(Record):
     readable: tuple[AbsolutePath, ...] = ()
     effort: str | None = None
     allowed_tools: tuple[str, ...] = ()
+    wait_s: Annotated[int, Field(ge=1)] | None = None
     limits: Limits | None = None
     prices: ListPrice | None = None
     preset: str | None = Field(default=None, exclude_if=_is_none)

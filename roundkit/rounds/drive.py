@@ -150,6 +150,9 @@ class _Crew:
         except (Refused, ConfinementUnavailable) as error:
             self.report(f"{lane} not driven: {error}")
             return "refused"
+        except OSError as error:
+            self.report(f"{lane} broke, and its attempt stays charged: {error}")
+            return "failed"
         self.report(f"{lane} ended: {run.end_reason}{': ' + run.detail if run.detail else ''}")
         self.report(f"{lane}: {cell.cost()}")
         return "driven" if run.end_reason in {"exited", "budget"} else "failed"

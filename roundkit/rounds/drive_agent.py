@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -42,14 +44,14 @@ class AgentLane:
         Raises:
             Refused: ``program-missing``.
         """
-        lane, now = self.lane, now_utc()
+        lane, agent, now = self.lane, self.lane.agent or LaneAgent(), now_utc()
         ends = last_moment(self.plan, lane, now)
         clone = self.folder.clone(lane.id).resolve()
         prompt = lane_prompt(
             lane,
             clone=clone,
             protected_paths=self.plan.protected_paths,
-            wait_s=self.driver.wait_s,
+            wait_s=agent.wait_s or self.driver.wait_s,
             caps=lane.attempt_worst_case,
             deadline_utc=ends,
         )
@@ -59,7 +61,7 @@ class AgentLane:
             lane=lane,
             clone=clone,
             prompt=prompt,
-            program=find_program(self.driver, lane.agent or LaneAgent()),
+            program=find_program(self.driver, agent),
             ordinal=self._ordinal(),
             caps=lane.attempt_worst_case,
             deadline_utc=ends,
@@ -121,8 +123,10 @@ class AgentLane:
         return run_agent(ready, deadline=Deadline.after(max(0.0, left_s)), halt=halt)
 
     def _ended_by_owner(self) -> bool:
-        with open_store(self.folder.database, read_only=True) as store:
+        # A store that cannot be read for a moment is no reason to end an agent.
+        with suppress(sqlite3.OperationalError), open_store(self.folder.database, read_only=True) as store:
             return self.lane.id in store.control.stopped_lanes() or bool(store.steps.names())
+        return False
 
     def _record(self, binding: AttemptBinding, run: AgentRun) -> None:
         if run.end_reason in UNSETTLED_ENDS:

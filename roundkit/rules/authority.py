@@ -78,7 +78,7 @@ def authority_problems(plan: RoundPlan, attempts: Sequence[AttemptRecord]) -> li
     lanes = {lane.id: lane for lane in plan.lanes}
     for position, record in enumerate(attempts):
         lane = lanes.get(record.binding.lane)
-        if lane is None:
+        if lane is None or record.provenance in {"person", "replay"}:
             continue
         for moment in filter(None, (record.reserved_utc, record.claimed_utc)):
             refusal = authority_refusal(plan, lane, attempts[: position + 1], moment, more=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,21 @@ def test_claude_may_edit_what_the_lanes_globs_match_and_nothing_above() -> None:
     ]  # fmt: skip
     assert all(f"Bash({form} submit)" in allowed for form in wrapper_forms(CLONE))
     assert argv.index("--setting-sources") + 1 == argv.index("")
+
+
+def test_an_agent_reads_its_program_and_not_what_lies_beside_it(tmp_path: Path) -> None:
+    def shown(program: str, **agent: Any) -> list[str]:
+        at = tmp_path / program
+        command = DRIVERS["claude"].command(replace(task(**agent), program=at))
+        return [mount.source.relative_to(tmp_path).as_posix() for mount in command.readable]
+
+    (tmp_path / "nvm/bin").mkdir(parents=True)
+    (tmp_path / "nvm/bin/node").touch()
+    assert shown("owner/claude") == ["owner/claude"]
+    assert shown("owner/tools/claude", readable=(str(tmp_path / "owner/tools"),)) == ["owner/tools"]
+    assert shown("npm/node_modules/@a/b/node_modules/c/cli.js") == ["npm/node_modules"]
+    assert shown("nvm/lib/node_modules/@a/b/cli.js") == ["nvm"]
+    assert DRIVERS["claude"].command(replace(task(), program=Path("/usr/bin/claude"))).readable == ()
 
 
 def test_codex_is_configured_by_a_file_that_names_the_key_and_holds_none() -> None:

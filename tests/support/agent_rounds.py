@@ -77,7 +77,12 @@ def agent_round(
             harness = lanes[entry["id"]]
             entry.update(harness=harness, model=MODEL, **(lane or {}))
             if harness in {"claude", "codex"}:
-                entry["agent"] = {**STUB, "executable": str(tools / harness), **(agent or {})}
+                entry["agent"] = {
+                    **STUB,
+                    "executable": str(tools / harness),
+                    "readable": [str(tools)],
+                    **(agent or {}),
+                }
 
     repo.edit_round(edit)
     folder, _ = repo.launched(root / "round")

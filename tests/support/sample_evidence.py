@@ -37,6 +37,7 @@ from roundkit.models.campaign import (
 )
 from roundkit.models.evidence import SecretReveal
 from roundkit.models.lane import Manifest, ManifestEntry
+from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.ledger import (
     AaCheck,
     CommandLog,
@@ -383,6 +384,7 @@ def _plan(
                 changed_condition=None,
                 replay=(),
                 exploration_devices=(),
+                agent=LaneAgent(provenance="scripted"),
             )
             for lane, entry in zip(lanes, campaign.search_plan, strict=True)
         ),

@@ -21,8 +21,10 @@ _MISSING_EXIT = 127
 def private_environment(task: AgentTask) -> dict[str, str]:
     """Return the variables that every agent has: its own places, a PATH, and what the plan gives it."""
     places = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
+    prefix = _node_prefix(task.program)
+    interpreter = [] if prefix is None else [str(prefix / "bin")]
     return {
-        "PATH": f"{task.program.parent}:{SYSTEM_PATH}",
+        "PATH": ":".join([str(task.program.parent), *interpreter, SYSTEM_PATH]),
         "LANG": "C.UTF-8",
         **{f"XDG_{kind}_HOME": str(HOME / place) for kind, place in places.items()},
         **task.agent.environment,
@@ -35,17 +37,30 @@ def credentials(task: AgentTask) -> tuple[Credential, ...]:
 
 
 def readable(task: AgentTask) -> tuple[Mount, ...]:
-    """Return the folders that the plan names, and the one that the agent's program lies in.
+    """Return the folders that the plan names, and the agent's program: its file, not what lies beside it.
 
-    A program of a package for node is read with all the packages that were installed beside it.
+    A program of a package for node is read with all that was installed beside it, node included if it was.
     """
-    folder = task.program.parent
-    modules = [parent for parent in task.program.parents if parent.name == "node_modules"]
-    own = modules[-1] if modules else folder
     named = [Path(name) for name in task.agent.readable]
+    modules = _node_modules(task.program)
+    own = _node_prefix(task.program) or modules or task.program
     shown = [*named, *map(Path, _SYSTEM)]
     wanted = named if any(own.is_relative_to(place) for place in shown) else [*named, own]
     return tuple(Mount(place, place) for place in dict.fromkeys(wanted))
+
+
+def _node_modules(program: Path) -> Path | None:
+    """Return the outermost `node_modules` that a program lies in, if it lies in one."""
+    return next((parent for parent in reversed(program.parents) if parent.name == "node_modules"), None)
+
+
+def _node_prefix(program: Path) -> Path | None:
+    """Return where a program was installed together with node (`PREFIX/lib/node_modules`), if it was."""
+    modules = _node_modules(program)
+    if modules is None or modules.parent.name != "lib":
+        return None
+    prefix = modules.parent.parent
+    return prefix if (prefix / "bin" / "node").exists() else None
 
 
 def parse_event(line: str) -> dict[str, Any]:
