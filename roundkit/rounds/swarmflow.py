@@ -7,13 +7,14 @@ from pathlib import Path
 
 from roundkit.agents.prompt import lane_prompt
 from roundkit.agents.swarmflow.script import TRIES, WAIT_S, WorkerLane, render_script, worker_prompt
-from roundkit.core.errors import refuse
+from roundkit.core.errors import Refused, refuse
 from roundkit.core.files import atomic_write
 from roundkit.models.attempts import AttemptBinding
 from roundkit.models.lane import LaunchManifest
 from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds import attempts
 from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rules.attempts import capacity_refusal
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,15 @@ def hand_over(swarm: SwarmRound, out: Path) -> tuple[AttemptBinding, ...]:
 
     Raises:
         Refused: ``swarmflow-lint``, ``out-exists``, or a lane has no room, time or authority for that many
-            tries; lanes that were claimed before it stay claimed.
+            tries. Where time or authority ends in between, the lanes claimed by then stay claimed.
     """
     if out.exists():
         raise refuse("out-exists", f"{out} exists", place="--hand-over", remedy="choose a new file")
     script = render_round(swarm)
+    books = [attempts.read_account(swarm.folder, lane.id) for lane in swarm.lanes]
+    refusals = [refusal for book in books if (refusal := capacity_refusal(book, tries=TRIES)) is not None]
+    if refusals:
+        raise Refused(refusals)
     claimed = tuple(attempts.claim_next(swarm.folder, lane.id, "script", tries=TRIES) for lane in swarm.lanes)
     atomic_write(out, script.encode())
     return claimed
