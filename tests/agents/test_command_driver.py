@@ -138,6 +138,12 @@ def test_d07_prepare_freezes_what_a_preset_stands_for(tmp_path: Path) -> None:
         ({"preset": "nobody"}, "unknown-preset"),
         ({}, "command-missing"),
         ({"preset": "pi", "command": {"program": "x", "argv": []}}, "command-twice"),
+        ({"command": {"program": "x", "argv": [], "environment": {"HOME": "/"}}}, "variable-reserved"),
+        ({"command": {"program": "x", "argv": [], "state": {"TMPDIR": "tmp"}}}, "variable-reserved"),
+        (
+            {"command": {"program": "x", "argv": [], "environment": {"KEY": "k"}}, "key_variables": ["KEY"]},
+            "key-in-plan",
+        ),
     ],
 )
 def test_d07_prepare_refuses_a_lane_that_does_not_say_what_is_started(

@@ -40,6 +40,18 @@ def test_d07_sum_over_what_pi_printed() -> None:
     assert (usage.micro_usd, usage.basis, usage.model) == (11880, "reported", "claude-sonnet-4-5")
 
 
+def test_d07_the_last_row_of_gemini_as_its_source_writes_it() -> None:
+    rows = RowUsage(load_preset("gemini").usage)
+    rows.take({"type": "init", "session_id": "s", "model": "gemini-2.5-pro"})
+    stats = {"total_tokens": 1150, "input_tokens": 1000, "output_tokens": 100, "cached": 200, "input": 800}
+    rows.take({"type": "result", "status": "success", "stats": stats})
+    usage = rows.usage(partial=False)
+    assert usage.tokens == TokenCounts(input=800, cached_input=200, output=100)
+    assert (usage.session_id, usage.model, rows.failed) == ("s", "gemini-2.5-pro", False)
+    rows.take({"type": "result", "status": "error", "stats": stats})
+    assert rows.failed
+
+
 @pytest.mark.parametrize(
     ("name", "recorded"),
     [("copilot", "copilot-1.0.102/finished.jsonl"), ("aider", "aider-0.86.2/finished.txt")],

@@ -17,9 +17,9 @@ from roundkit.rounds.layout import RoundFolder
 
 COMMANDS = sorted(command.name or "" for command in typer.main.get_command(app).commands.values())  # type: ignore[attr-defined]
 EXPECTED = {
-    "prepare", "launch", "serve", "status", "swarmflow", "pause", "resume", "drain", "stop-lane", "leases", "close",
+    "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
     "report", "audit", "notebook", "replay", "demo", "doctor", "trial",
-    "prune",
+    "prune", "swarmflow",
 }  # fmt: skip
 
 
