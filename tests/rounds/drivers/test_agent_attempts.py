@@ -71,6 +71,7 @@ def test_a_token_cap_ends_an_agent_that_does_not_stop_by_itself(alone: Alone, ha
     assert record.actual.tokens is not None
     assert record.actual.tokens >= 1000
     assert run.usage.partial
+    assert f"at least {record.actual.tokens} tokens" in lines[-1]
     assert driven.failed == ()
     assert any("L1 ended: budget" in line for line in lines)
     assert made.drive()[1] == [f"L1: already driven ({lines[-1].removeprefix('L1: ')})"]

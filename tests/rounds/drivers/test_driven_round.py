@@ -14,6 +14,7 @@ from support.killing import run_to_end
 from support.synthetic import knob, reachable_folder
 
 from roundkit.agents.lane_boundary import HOME
+from roundkit.analysis.rows import attempt_rows
 from roundkit.audit import audit_round
 from roundkit.evidence import find_evidence, open_evidence
 from roundkit.models.ledger import RoundLedger
@@ -138,5 +139,9 @@ def test_d06_every_attempt_has_its_record_and_the_evidence_audits(closed: Closed
         log = closed.round.folder.attempt_log(lane, 1)
         assert (log / "stdout").stat().st_size == run.stdout.bytes == run.stdout.kept_bytes
         assert run.usage.session_id in (log / "stdout").read_text()
+    rows = {row["lane"]: row for row in attempt_rows(open_evidence(closed.evidence))}
+    assert (rows["C1"]["end_reason"], rows["C1"]["usd_basis"]) == ("exited", "reported")
+    assert (rows["X1"]["model_reported"], rows["X1"]["usd_basis"]) == (CODEX_MODEL, "none")
+    assert (rows["X1"]["tokens_cached_input"], rows["X1"]["actual_tokens"]) == (80, 380)
     denied = {lane: record.run.denied for lane, record in records.items() if record.run}
     assert denied == {"C1": 1, "X1": None}
