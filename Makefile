@@ -12,7 +12,7 @@ SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow chaos bench lint format lock evidence clean
+.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,10 +35,14 @@ demo: $(READY) ## Run a whole round on real code, to an HTML report
 	@$(BIN)/roundkit demo --out $(DEMO)
 
 test: $(READY) ## Run the tests (minutes)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis"
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+test-clis: $(READY) ## Run the real agents against a stub provider (installs them: some 900 MB in build/clis)
+	@PYTHONPATH=tests $(BIN)/python -m clis.install build/clis
+	@$(BIN)/python -m pytest -n 0 -m clis tests/clis
 
 chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and count what was lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)

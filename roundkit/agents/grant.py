@@ -38,12 +38,13 @@ def find_program(driver: Driver, agent: LaneAgent) -> Path:
     Raises:
         Refused: ``program-missing``.
     """
-    named = agent.executable or shutil.which(driver.program)
+    program = agent.command.program if agent.command is not None else driver.program
+    named = agent.executable or shutil.which(program)
     found = Path(named).resolve() if named is not None else None
     if found is None or not found.is_file() or not os.access(found, os.X_OK):
         raise refuse(
             "program-missing",
-            f"{agent.executable or driver.program} is no program that can be run",
+            f"{agent.executable or program} is no program that can be run",
             place=f"{driver.name}: executable",
             remedy="install it, or name its absolute path in `agent.executable`",
         )

@@ -103,6 +103,12 @@ def launch(
         Drive, typer.Option(help="Fill the lanes of this harness, or all; a person fills the others.")
     ] = Drive.none,
     with_serve: Annotated[bool, typer.Option(help="Start serve for as long as the drivers run.")] = False,
+    engine: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the SwarmFlow engine; without it, whoever runs the script fills them."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Only print what would be started, and in which boundary."),
@@ -126,7 +132,7 @@ def launch(
         typer.echo(f"{lane.id}: {lane.clone}")
     if drive is Drive.none:
         return
-    driven = drive_lanes(folder, harness=harness, with_serve=with_serve, report=report_line)
+    driven = drive_lanes(folder, harness=harness, with_serve=with_serve, report=report_line, engine=engine)
     if driven.refused or driven.failed:
         raise typer.Exit(3 if driven.refused else 1)
 

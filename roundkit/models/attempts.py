@@ -14,6 +14,10 @@ AttemptPhase = Literal["reserved", "claimed", "settled", "cancelled"]
 RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,190}/[1-9][0-9]{0,8}$")]
 
 
+def _is_one(value: object) -> bool:
+    return value == 1
+
+
 class Cost(Record):
     """What something cost, from named counters; null where nobody counted.
 
@@ -39,7 +43,8 @@ class AttemptBinding(Record):
         ordinal: Number of the attempt within its lane, from 1.
         plan_digest: Identity of the attempt, which follows from the three above.
         run_id: The workflow run that asked for it and the ordinal, ``<workflow run>/<ordinal>``.
-        worst_case: What it is charged, the lane's frozen cap of one attempt.
+        worst_case: What it is charged, the lane's frozen cap of one attempt, once for each try.
+        tries: How often an engine that somebody else runs may run its agent; roundkit itself runs it once.
     """
 
     round_digest: Digest
@@ -48,6 +53,7 @@ class AttemptBinding(Record):
     plan_digest: Digest
     run_id: RunId
     worst_case: LaneBudget
+    tries: Annotated[int, Field(ge=1, le=100)] = Field(default=1, exclude_if=_is_one)
 
 
 class AttemptRecord(Record):

@@ -9,10 +9,15 @@ from pydantic import Field, StringConstraints
 from roundkit.host.confine import Limits
 from roundkit.models.agent_run import TokenCounts
 from roundkit.models.base import Count, Record, UtcTime
+from roundkit.models.lane_command import CommandTemplate, VariableName
 
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
 _MILLION = 1_000_000
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
 
 AgentProvenance = Literal["model", "stub", "scripted"]
 
@@ -65,6 +70,8 @@ class LaneAgent(Record):
         wait_s: The longest `status --wait` that its prompt allows, in seconds; null: what its harness allows.
         limits: What it and all that it starts may use; null: what the campaign allows a candidate.
         prices: List prices, where the tool reports no dollars; null leaves the cost unknown.
+        preset: For the harness ``command``: whose template ``prepare`` freezes as ``command``.
+        command: For the harness ``command``: what is started.
     """
 
     provenance: AgentProvenance = "model"
@@ -80,6 +87,8 @@ class LaneAgent(Record):
     wait_s: Annotated[int, Field(ge=1)] | None = None
     limits: Limits | None = None
     prices: ListPrice | None = None
+    preset: str | None = Field(default=None, exclude_if=_is_none)
+    command: CommandTemplate | None = Field(default=None, exclude_if=_is_none)
 
 
 class Authorization(Record):

@@ -56,10 +56,10 @@ class _Desk:
                 remedy="its accepted tickets are still measured; go on in a new round",
             )
 
-    def refuse_unauthorized(self, *, more: bool) -> None:
+    def refuse_unauthorized(self, *, more: bool, tries: int = 1) -> None:
         """Refuse to start what could spend money without authority."""
         everybody = self.store.attempts.all()
-        _raise(authority_refusal(self.plan, self.lane, everybody, self.now, more=more))
+        _raise(authority_refusal(self.plan, self.lane, everybody, self.now, more=more, tries=tries))
 
     def say(self, phase: str, binding: AttemptBinding) -> None:
         """Write an event."""
@@ -75,15 +75,16 @@ def read_account(folder: RoundFolder, lane: str) -> LaneAccount:
         return account(_lane(plan, lane), store.attempts.all(lane))
 
 
-def propose(folder: RoundFolder, lane: str, workflow_run: str) -> AttemptBinding:
+def propose(folder: RoundFolder, lane: str, workflow_run: str, *, tries: int = 1) -> AttemptBinding:
     """Return the binding of a lane's next attempt. Nothing is reserved by that.
 
     Args:
         folder: The round.
         lane: The lane's id.
         workflow_run: Id of the one run of a driver or workflow that asks.
+        tries: How often it may run the lane's agent for this one attempt.
     """
-    return next_binding(read_plan(folder).digest(), read_account(folder, lane), workflow_run)
+    return next_binding(read_plan(folder).digest(), read_account(folder, lane), workflow_run, tries=tries)
 
 
 def check_room(folder: RoundFolder, lane: str, *, now: datetime | None = None) -> None:
@@ -100,7 +101,7 @@ def check_room(folder: RoundFolder, lane: str, *, now: datetime | None = None) -
         desk.refuse_unauthorized(more=not reserved)
 
 
-def claim_next(folder: RoundFolder, lane: str, who: str) -> AttemptBinding:
+def claim_next(folder: RoundFolder, lane: str, who: str, *, tries: int = 1) -> AttemptBinding:
     """Reserve and claim a lane's next attempt; whoever this returns to executes it.
 
     A reservation that a driver left when it died is taken up: nobody runs it, and it is charged.
@@ -109,13 +110,17 @@ def claim_next(folder: RoundFolder, lane: str, who: str) -> AttemptBinding:
         folder: The round.
         lane: The lane's id.
         who: What asks, for the id of its run.
+        tries: How often it may run the lane's agent for this one attempt.
 
     Raises:
         Refused: as :func:`reserve` and :func:`claim` do.
     """
     binding = open_reservation(read_account(folder, lane))
+    if binding is not None and binding.tries != tries:
+        cancel(folder, binding)
+        binding = None
     if binding is None:
-        binding = propose(folder, lane, f"{who}-{uuid.uuid4().hex}")
+        binding = propose(folder, lane, f"{who}-{uuid.uuid4().hex}", tries=tries)
         reserve(folder, binding)
     return claim(folder, binding).binding
 
@@ -144,8 +149,8 @@ def reserve(
         known = desk.store.attempts.find(binding)
         if known is not None:
             return known
-        _raise(capacity_refusal(desk.book))
-        desk.refuse_unauthorized(more=True)
+        _raise(capacity_refusal(desk.book, tries=binding.tries))
+        desk.refuse_unauthorized(more=True, tries=binding.tries)
         _raise(binding_refusal(binding, desk.plan.digest(), desk.book))
         record = desk.store.attempts.reserve(binding, provenance or agent_provenance(desk.lane), desk.now)
         desk.say("reserved", binding)

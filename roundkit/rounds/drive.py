@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Literal
@@ -26,14 +27,18 @@ from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
 from roundkit.rounds import attempts
 from roundkit.rounds.control import read_status
 from roundkit.rounds.drive_agent import AgentLane
+from roundkit.rounds.drive_swarmflow import agent_worker, drive_swarmflow
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import hold_lock, is_held
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
+from roundkit.rounds.swarmflow import render_round, swarm_round
 from roundkit.rounds.waiting import unseen_submissions
 from roundkit.rules.attempts import open_reservation, remaining_s
 from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.2
+
+LaneState = Literal["driven", "refused", "failed"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ def drive_lanes(
     harness: HarnessName | None = None,
     with_serve: bool,
     report: Callable[[str], None],
+    engine: Path | None = None,
 ) -> Driven:
     """Fill the lanes, each by its own harness, all at the same time; those without one are a person's.
 
@@ -65,6 +71,7 @@ def drive_lanes(
         harness: Only the lanes of this harness; null for all.
         with_serve: Start serve for as long as the drivers and their tickets need it.
         report: Takes one line for each thing that happens, from several threads.
+        engine: Folder with the SwarmFlow engine; without it, whoever runs the round's script fills its lanes.
 
     Raises:
         Refused: ``no-serve``: no serve runs and none was asked for.
@@ -79,7 +86,7 @@ def drive_lanes(
             remedy="start `roundkit serve ROUND_DIR` first, or add --with-serve",
         )
     with nullcontext() if running else _serving(folder), stop_on_signal() as stop:
-        driven = _drive_all(_Crew(folder, plan, stop, report), harness)
+        driven = _drive_all(_Crew(folder, plan, stop, report, engine), harness)
         if not running and not stop.is_set:
             _wait_until_measured(folder)
     return driven
@@ -104,8 +111,9 @@ class _Crew:
     plan: RoundPlan
     stop: StopRequest
     report: Callable[[str], None]
+    engine: Path | None = None
 
-    def drive(self, lane: FrozenLane) -> Literal["driven", "refused", "failed"]:
+    def drive(self, lane: FrozenLane) -> LaneState:
         """Fill one lane."""
         if lane.harness == "replay":
             return replay_lane(self.folder, self.plan, lane, report=self.report)
@@ -114,7 +122,23 @@ class _Crew:
             return "driven"
         return self._agent(AgentLane(self.folder, self.plan, lane, DRIVERS[lane.harness]))
 
-    def _agent(self, cell: AgentLane) -> Literal["driven", "refused", "failed"]:
+    def drive_alone(self, lane: FrozenLane) -> dict[str, LaneState]:
+        """Fill one lane and say what became of it."""
+        return {lane.id: self.drive(lane)}
+
+    def drive_team(self, engine: Path) -> dict[str, LaneState]:
+        """Fill the lanes of a SwarmFlow round, all by one run of its engine."""
+        try:
+            swarm = swarm_round(self.folder)
+            worker = agent_worker(swarm, stop=self.stop, report=self.report)
+            script = render_round(swarm)
+            reports = drive_swarmflow(swarm, script, engine=engine, worker=worker, report=self.report)
+        except (Refused, ConfinementUnavailable) as error:
+            self.report(f"swarmflow lanes not driven: {error}")
+            return {lane.id: "refused" for lane in self.plan.lanes if lane.harness == "swarmflow"}
+        return {lane.id: "driven" if lane.id in reports.by_lane else "failed" for lane in swarm.lanes}
+
+    def _agent(self, cell: AgentLane) -> LaneState:
         lane = cell.lane.id
         lock = self.folder.store / f"drive-{lane}.lock"
         try:
@@ -140,15 +164,26 @@ def _drive_all(crew: _Crew, harness: HarnessName | None) -> Driven:
     if not lanes:
         crew.report(f"no lane of this round has harness {harness}")
         return Driven((), ())
-    with ThreadPoolExecutor(max_workers=len(lanes), thread_name_prefix="lane") as pool:
-        ends = {lane.id: pool.submit(crew.drive, lane) for lane in lanes}
-        while any(not end.done() for end in ends.values()):
+    jobs = list(_jobs(crew, lanes))
+    with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="lane") as pool:
+        ends = [pool.submit(job) for job in jobs]
+        while any(not end.done() for end in ends):
             time.sleep(_POLL_S)
-    states = {lane: end.result() for lane, end in ends.items()}
+    states = {lane: state for end in ends for lane, state in end.result().items()}
     return Driven(
         refused=tuple(lane for lane, state in states.items() if state == "refused"),
         failed=tuple(lane for lane, state in states.items() if state == "failed"),
     )
+
+
+def _jobs(crew: _Crew, lanes: Sequence[FrozenLane]) -> Iterator[Callable[[], dict[str, LaneState]]]:
+    """Yield one job a lane, but one for all the lanes that an engine fills."""
+    engine = crew.engine
+    for lane in lanes:
+        if engine is None or lane.harness != "swarmflow":
+            yield partial(crew.drive_alone, lane)
+    if engine is not None and any(lane.harness == "swarmflow" for lane in lanes):
+        yield partial(crew.drive_team, engine)
 
 
 def replay_lane(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from roundkit.models.round_plan import FrozenRuntime, RoundDraft, RoundPlan
 from roundkit.rounds.prepare_files import Authored, read_authored
 from roundkit.rounds.prepare_folder import write_round_folder
 from roundkit.rounds.prepare_instrument import resolve_instrument
+from roundkit.rounds.prepare_presets import with_presets
 from roundkit.rounds.prepare_repository import Survey, survey_repository
 from roundkit.rounds.prepare_runtime import resolve_runtime, system_exposure
 from roundkit.rules.freezing import freeze_lane, gates_in_force
@@ -89,6 +90,10 @@ def _gather(campaign_file: Path, round_file: Path, out: Path, now: datetime) -> 
     campaign = read_authored(campaign_file, CampaignPlan)
     draft = read_authored(round_file, RoundDraft)
     refusals = [*campaign.refusals, *draft.refusals, *_out_problems(out)]
+    if draft.model is not None:
+        model, found = with_presets(draft.model, draft.at)
+        draft = replace(draft, model=model)
+        refusals += found
     survey: Survey | None = None
     runtime: FrozenRuntime | None = None
     protected: tuple[str, ...] = ()

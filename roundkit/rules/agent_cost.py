@@ -42,6 +42,10 @@ def cost_line(book: LaneAccount) -> str:
         _dollars(_known(book, runs, "micro_usd"), {run.usage.basis for run in runs}),
         f"ended: {', '.join(_end(record) for record in started)}",
     ]
+    if any(record.binding.tries > 1 for record in started):
+        parts.append(
+            "its script was handed over: no boundary of roundkit's held, and others may have written"
+        )
     return f"{book.lane.harness}, {_models(book, runs)}: {'; '.join(parts)}"
 
 

@@ -36,14 +36,16 @@ def _host_problems(facts: RoundFacts, index: int, agent: LaneAgent) -> Iterator[
 
 def _variable_problems(facts: RoundFacts, index: int, agent: LaneAgent) -> Iterator[Refusal]:
     at = ("lanes", index, "agent")
-    for name in sorted(set(agent.key_variables) & set(agent.environment)):
+    command = agent.command
+    given = {*agent.environment, *((*command.environment, *command.state) if command is not None else ())}
+    for name in sorted(set(agent.key_variables) & given):
         yield Refusal(
             "key-in-plan",
             f"{name} is a key, and the plan gives its value",
-            facts.round_at(*at, "environment", name),
+            facts.round_at(*at, *(("environment", name) if name in agent.environment else ())),
             "take the value out: it comes from the environment of `launch`, and a plan is published",
         )
-    for name in sorted(_OWN_VARIABLES & {*agent.environment, *agent.key_variables, *agent.pass_variables}):
+    for name in sorted(_OWN_VARIABLES & {*given, *agent.key_variables, *agent.pass_variables}):
         yield Refusal(
             "variable-reserved",
             f"{name} is set by the lane's boundary",

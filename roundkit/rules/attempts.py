@@ -77,13 +77,16 @@ def account(lane: FrozenLane, records: Sequence[AttemptRecord]) -> LaneAccount:
     return LaneAccount(lane, tuple(record for record in records if record.binding.lane == lane.id))
 
 
-def next_binding(round_digest: str, book: LaneAccount, workflow_run: str) -> AttemptBinding:
+def next_binding(
+    round_digest: str, book: LaneAccount, workflow_run: str, *, tries: int = 1
+) -> AttemptBinding:
     """Return the binding of a lane's next attempt; its ordinal follows from the ledger.
 
     Args:
         round_digest: The frozen plan.
         book: What the ledger holds of the lane.
         workflow_run: Who asks: the id of one run of a driver or workflow.
+        tries: How often whoever asks may run the lane's agent for this one attempt.
     """
     ordinal = len(book.records) + 1
     return AttemptBinding(
@@ -92,8 +95,15 @@ def next_binding(round_digest: str, book: LaneAccount, workflow_run: str) -> Att
         ordinal=ordinal,
         plan_digest=attempt_plan_digest(round_digest, book.lane.id, ordinal),
         run_id=f"{workflow_run}/{ordinal}",
-        worst_case=book.lane.attempt_worst_case,
+        worst_case=worst_case(book.lane, tries),
+        tries=tries,
     )
+
+
+def worst_case(lane: FrozenLane, tries: int) -> LaneBudget:
+    """Return what an attempt of so many tries may cost: the lane's cap of one attempt, so many times."""
+    amounts = {name: _amount(lane.attempt_worst_case, name) for name in DIMENSIONS}
+    return LaneBudget(**{name: None if one is None else one * tries for name, one in amounts.items()})
 
 
 def open_reservation(book: LaneAccount) -> AttemptBinding | None:
@@ -137,7 +147,8 @@ def last_moment(plan: RoundPlan, lane: FrozenLane, now: datetime) -> datetime:
 
 def binding_refusal(binding: AttemptBinding, round_digest: str, book: LaneAccount) -> Refusal | None:
     """Return why a binding that the ledger does not know is not the lane's next attempt."""
-    wanted = next_binding(round_digest, book, binding.run_id.rpartition("/")[0])
+    tries = binding.tries if book.lane.harness == "swarmflow" else 1
+    wanted = next_binding(round_digest, book, binding.run_id.rpartition("/")[0], tries=tries)
     for name in AttemptBinding.model_fields:
         stands, computed = getattr(binding, name), getattr(wanted, name)
         if stands != computed:
@@ -150,8 +161,8 @@ def binding_refusal(binding: AttemptBinding, round_digest: str, book: LaneAccoun
     return None
 
 
-def capacity_refusal(book: LaneAccount) -> Refusal | None:
-    """Return why a lane has no room for one more attempt at its worst case.
+def capacity_refusal(book: LaneAccount, *, tries: int = 1) -> Refusal | None:
+    """Return why a lane has no room for one more attempt, of so many tries, at its worst case.
 
     An attempt keeps its worst case whatever it cost in the end; one that cost more keeps that.
     """
@@ -163,8 +174,9 @@ def capacity_refusal(book: LaneAccount) -> Refusal | None:
             f"round-plan.json: lanes.{lane.id}.attempts",
             "the number is frozen; allow more in a new round",
         )
+    most = worst_case(lane, tries)
     for name in DIMENSIONS:
-        cap, worst = _amount(lane.budget, name), _amount(lane.attempt_worst_case, name)
+        cap, worst = _amount(lane.budget, name), _amount(most, name)
         if cap is None:
             continue
         held = sum(_held(record, name) for record in book.records)

@@ -40,7 +40,13 @@ def can_spend(lane: FrozenLane) -> bool:
 
 
 def authority_refusal(
-    plan: RoundPlan, lane: FrozenLane, attempts: Sequence[AttemptRecord], now: datetime, *, more: bool
+    plan: RoundPlan,
+    lane: FrozenLane,
+    attempts: Sequence[AttemptRecord],
+    now: datetime,
+    *,
+    more: bool,
+    tries: int = 1,
 ) -> Refusal | None:
     """Return why a lane's agent may not start under the plan's authorization.
 
@@ -50,6 +56,7 @@ def authority_refusal(
         attempts: Every attempt of the round, of all lanes.
         now: The time.
         more: Whether one more attempt of the lane is asked for, so that its worst case must fit too.
+        tries: How many tries that one is charged for.
     """
     if not can_spend(lane):
         return None
@@ -62,7 +69,7 @@ def authority_refusal(
     if lane.model not in authorization.models:
         allowed = ", ".join(authorization.models)
         return _refusal(lane, f"model {lane.model!r} is not among the authorized: {allowed}", "models")
-    return _cap_refusal(plan, authorization, lane, attempts, more=more)
+    return _cap_refusal(plan, authorization, lane, attempts, more=tries if more else 0)
 
 
 def authority_problems(plan: RoundPlan, attempts: Sequence[AttemptRecord]) -> list[str]:
@@ -87,11 +94,11 @@ def _cap_refusal(
     lane: FrozenLane,
     attempts: Sequence[AttemptRecord],
     *,
-    more: bool,
+    more: int,
 ) -> Refusal | None:
     spending = {other.id for other in plan.lanes if can_spend(other)}
-    taken = [_held(record, more=more) for record in attempts if record.binding.lane in spending]
-    costs = [*taken, lane.attempt_worst_case.micro_usd] if more else taken
+    taken = [_held(record, more=more > 0) for record in attempts if record.binding.lane in spending]
+    costs = [*taken, *[lane.attempt_worst_case.micro_usd] * more]
     known = [cost for cost in costs if cost is not None]
     if len(known) != len(costs):
         remedy = "state attempt_worst_case.micro_usd for every lane that can spend"

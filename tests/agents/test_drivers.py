@@ -17,6 +17,7 @@ from roundkit.agents.agent_log import BoundedLog, Lines
 from roundkit.agents.contract import AgentOutput, AgentTask
 from roundkit.agents.drivers import DRIVERS
 from roundkit.agents.drivers.claude import wrapper_forms
+from roundkit.agents.drivers.presets import load_preset
 from roundkit.agents.prompt import lane_prompt
 from roundkit.agents.redaction import Redaction
 from roundkit.host.confine import Execution
@@ -36,7 +37,8 @@ def task(caps: LaneBudget | None = None, **agent: Any) -> AgentTask:
         id="L1", entry="E1", plane="algorithm", target_stage="s", hypothesis="It can be faster.",
         globs=("src/**", "*.py", "docs/", "{a,b}/x", "deep/{c,d}.py"), harness="claude", model="m",
         budget=LaneBudget(), attempt_worst_case=caps, attempts=1, submission_cap=4, deadline_utc=NOW,
-        changed_condition=None, replay=(), exploration_devices=(), agent=LaneAgent(**agent),
+        changed_condition=None, replay=(), exploration_devices=(),
+        agent=LaneAgent(**{"command": load_preset("pi"), **agent}),
     )  # fmt: skip
     return AgentTask(
         round_id="r01", round_digest="0" * 64, lane=lane, clone=CLONE, prompt="work",
@@ -80,7 +82,7 @@ def test_d01_no_driver_ever_asks_for_a_worktree_or_holds_a_key(name: Any) -> Non
     private = [
         value for key, value in command.env.items() if key.startswith(("XDG_", "CLAUDE_CONFIG", "CODEX_"))
     ]
-    assert len(private) > 4
+    assert len(private) >= 4
     assert all(value.startswith("/home/lane/") for value in private)
 
 

@@ -58,8 +58,8 @@ def book(*runs: AgentRun | None, **changes: Any) -> LaneAccount:
         ([], ""),
         (
             [None],
-            "codex, model not reported (asked for: m): unknown turns; unknown tokens; unknown cost; "
-            "ended: unknown",
+            "codex, model not reported (asked for: m): "
+            "unknown turns; unknown tokens; unknown cost; ended: unknown",
         ),
         (
             [run(**counted(5, micro_usd=10, basis="list-price"))],

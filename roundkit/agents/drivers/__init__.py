@@ -8,9 +8,12 @@ from types import MappingProxyType
 from roundkit.agents.contract import Driver
 from roundkit.agents.drivers.claude import Claude
 from roundkit.agents.drivers.codex import Codex
+from roundkit.agents.drivers.command import Command
 from roundkit.models.round_plan import HarnessName
 
-DRIVERS: Mapping[HarnessName, Driver] = MappingProxyType({"claude": Claude(), "codex": Codex()})
+DRIVERS: Mapping[HarnessName, Driver] = MappingProxyType(
+    {"claude": Claude(), "codex": Codex(), "command": Command()}
+)
 """The driver of each harness that starts one agent a lane."""
 
 __all__ = ["DRIVERS"]

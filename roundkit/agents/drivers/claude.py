@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
@@ -14,6 +15,7 @@ from roundkit.agents.drivers.common import (
     count,
     credentials,
     end_from_outside,
+    larger,
     last_words,
     mapping,
     micro_usd,
@@ -34,6 +36,10 @@ _READING = ("Read", "Glob", "Grep")
 _CAP_SUBTYPES = frozenset({"error_max_turns", "error_max_budget_usd"})
 _UNDOCUMENTED = frozenset({"--max-turns"})
 _MICRO = 1_000_000
+_CONFIG = ".claude"
+_MADE_UP = "<synthetic>"
+_MOST_TRANSCRIPT_BYTES = 64 << 20
+_SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
 
 class Claude:
@@ -55,7 +61,7 @@ class Claude:
             argv=(str(task.program), *_arguments(task)),
             stdin=task.prompt.encode(),
             env={
-                "CLAUDE_CONFIG_DIR": str(HOME / ".claude"),
+                "CLAUDE_CONFIG_DIR": str(HOME / _CONFIG),
                 "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "CLAUDE_CODE_MAX_RETRIES": "5",
@@ -124,8 +130,8 @@ def wrapper_forms(clone: Path) -> tuple[str, ...]:
 class ClaudeMeter:
     """Reads the event stream of one run.
 
-    A message comes in several events, each with the usage so far, so that the last one of each counts. The
-    ``result`` event at the end replaces what was added up.
+    A message comes in several events, with the usage as it began. Its whole usage stands in the transcript,
+    so that the larger count of each class holds. The ``result`` event at the end replaces what was added up.
     """
 
     task: AgentTask
@@ -147,21 +153,20 @@ class ClaudeMeter:
             case "result":
                 self._result = event
                 return None
-        # Turns and dollars are the tool's to hold, and it ends in an orderly way; this is the net below.
-        caps = self.task.caps
-        turns = None if caps.turns is None else caps.turns + 1
-        held = caps.model_copy(update={"turns": turns, "micro_usd": None})
-        return "budget" if over_cap(held, self._so_far()) else None
+        return self._over()
 
     def poll(self, state: StateReader) -> AgentEnd | None:
-        """Look at nothing: the stream says it all."""
-        return None
+        """Take what the transcript knows better than the stream; ``budget`` once it tells of a cap."""
+        self._take_transcript(state)
+        return self._over()
 
     def result(self, output: AgentOutput) -> AgentResult:
         """Judge by the last ``result`` event; a success that is marked as an error is a provider failure."""
         outside = end_from_outside(output)
         result = self._result
         denied = None if result is None else _length(result.get("permission_denials"))
+        if result is None:
+            self._take_transcript(output.state)
         usage = self._so_far() if result is None else self._reported(result)
         if outside is not None:
             return AgentResult(usage, *outside, denied)
@@ -176,11 +181,32 @@ class ClaudeMeter:
             return AgentResult(usage, "provider-error", words, denied)
         return AgentResult(usage, "exited", "", denied)
 
+    def _over(self) -> AgentEnd | None:
+        """Turns and dollars are the tool's to hold, and it ends in an orderly way; this is the net below."""
+        if self._result is not None:
+            return None
+        caps = self.task.caps
+        turns = None if caps.turns is None else caps.turns + 1
+        held = caps.model_copy(update={"turns": turns, "micro_usd": None})
+        return "budget" if over_cap(held, self._so_far()) else None
+
+    def _take_transcript(self, state: StateReader) -> None:
+        if self._session is None or not _SESSION_ID.match(self._session):
+            return
+        for content in state(f"{_CONFIG}/projects/*/{self._session}.jsonl", _MOST_TRANSCRIPT_BYTES):
+            for line in content.decode("utf-8", "replace").splitlines():
+                event = parse_event(line)
+                if event.get("type") == "assistant":
+                    self._take_message(event)
+
     def _take_message(self, event: dict[str, Any]) -> None:
         message = mapping(event.get("message"))
+        if message.get("model") == _MADE_UP:
+            return
         name = text(message.get("id")) or f"event {len(self._messages)}"
         self._model = text(message.get("model")) or self._model
-        self._messages[name] = _tokens(mapping(message.get("usage")))
+        tokens = _tokens(mapping(message.get("usage")))
+        self._messages[name] = larger(self._messages.get(name, tokens), tokens)
         if event.get("parent_tool_use_id") is None:
             self._turns.add(name)
 
@@ -202,7 +228,8 @@ class ClaudeMeter:
         tokens = reduce(added, map(_model_tokens, models.values()), TokenCounts())
         dollars = micro_usd(result.get("total_cost_usd"))
         return Usage(
-            turns=count(result.get("num_turns")),
+            # Its own ``num_turns`` counts what a cap or a failure cut off, too.
+            turns=len(self._turns),
             tokens=tokens if models else _tokens(mapping(result.get("usage"))),
             micro_usd=dollars,
             basis="none" if dollars is None else "reported",

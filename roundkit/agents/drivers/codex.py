@@ -80,7 +80,13 @@ def _configuration(task: AgentTask) -> bytes:
     if agent.effort is not None:
         settings["model_reasoning_effort"] = agent.effort
     base_url = agent.environment.get("OPENAI_BASE_URL")
-    tables = ["[analytics]\nenabled = false\n", "[history]\npersistence = 'none'\n"]
+    tables = [
+        "[analytics]\nenabled = false\n",
+        "[history]\npersistence = 'none'\n",
+        # A snapshot of its shell's variables would stay behind with the key in it when it is killed.
+        "[features]\nshell_snapshot = false\n",
+        "[shell_environment_policy]\n" + _toml({"exclude": list(agent.key_variables)}),
+    ]
     if base_url is not None or agent.key_variables:
         settings["model_provider"] = "lane"
         provider: dict[str, object] = {
@@ -166,17 +172,22 @@ class CodexMeter:
         # Earlier attempts of the lane left theirs in the same home.
         pattern = f"{_CODEX_HOME}/sessions/**/rollout-*{self._session}*.jsonl"
         for content in state(pattern, _MOST_SESSION_BYTES):
-            answers = 0
+            answers, records = 0, 0
             for line in content.decode("utf-8", "replace").splitlines():
                 event = parse_event(line)
                 payload = mapping(event.get("payload"))
                 if event.get("type") == "turn_context":
                     self._model = text(payload.get("model")) or self._model
+                elif event.get("type") == "token_usage_record":
+                    records += 1
+                    if not self._completed:
+                        self._take_tokens(mapping(payload.get("thread_token_usage")))
                 elif payload.get("type") == "token_count" and (info := mapping(payload.get("info"))):
                     answers += 1
-                    if not self._completed:
+                    # Comes after the tool's answer, and so later than the record of the same call.
+                    if not self._completed and not records:
                         self._take_tokens(mapping(info.get("total_token_usage")))
-            self._turns = answers or self._turns
+            self._turns = records or answers or self._turns
 
     def _take_tokens(self, usage: dict[str, Any]) -> None:
         """Take a running total. The tool counts cached input among the input; here each token counts once."""

@@ -104,6 +104,15 @@ def added(first: TokenCounts, second: TokenCounts) -> TokenCounts:
     return TokenCounts(**totals)
 
 
+def larger(first: TokenCounts, second: TokenCounts) -> TokenCounts:
+    """Return the larger of two counts of one thing, class by class."""
+    most = {}
+    for name in TokenCounts.model_fields:
+        known = [value for value in (getattr(first, name), getattr(second, name)) if value is not None]
+        most[name] = max(known, default=None)
+    return TokenCounts(**most)
+
+
 def over_cap(caps: LaneBudget, usage: Usage) -> bool:
     """Say whether what is known of a usage has reached a cap, so that no further answer may be asked for."""
     amounts = {"turns": usage.turns, "tokens": usage.tokens.total, "micro_usd": usage.micro_usd}
