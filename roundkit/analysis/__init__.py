@@ -4,7 +4,7 @@ from roundkit.analysis import charts, importers
 from roundkit.analysis.columns import TABLES, Column, check_frame
 from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
-from roundkit.analysis.places import Place, find_places
+from roundkit.analysis.places import Place, find_places, nearest
 
 __all__ = [
     "TABLES",
@@ -16,6 +16,7 @@ __all__ = [
     "find_places",
     "importers",
     "load",
+    "nearest",
     "read_frames",
     "write_frames",
 ]

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
@@ -35,8 +35,11 @@ def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format 
         The files, in the order of the tables.
 
     Raises:
-        Refused: ``exists``, ``nothing-to-write``, ``unknown-table``, or what :func:`check_frame` raises.
+        Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, or what
+            :func:`check_frame` raises.
     """
+    if form not in get_args(Format):
+        raise refuse("unknown-format", f"there is no format {form!r}", remedy=" or ".join(get_args(Format)))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise refuse("exists", f"{folder} exists", place=str(folder), remedy="name a folder that does not")
     checked = {table: check_frame(known(table), frame).collect() for table, frame in frames.items()}

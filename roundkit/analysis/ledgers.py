@@ -44,6 +44,7 @@ class Ledgers:
         places: Where they lie; each is opened when a frame is first asked for.
         given: Rounds that were opened before.
         added: Frames that came from elsewhere, by table.
+        campaign: Only this campaign's rows are in the frames; None for all.
         strict: Whether a ledger that cannot be read is an error; else it stands in ``problems``.
         progress: Called with how many places were opened, of how many.
     """
@@ -51,6 +52,7 @@ class Ledgers:
     places: tuple[Place, ...] = ()
     given: tuple[RoundSource, ...] = ()
     added: tuple[tuple[str, pl.LazyFrame], ...] = ()
+    campaign: str | None = None
     strict: bool = True
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
@@ -130,6 +132,19 @@ class Ledgers:
         """Write frames into a new folder; see :func:`roundkit.analysis.write_frames`."""
         return write_frames({name: self.table(name) for name in tables}, folder, form)
 
+    def only(self, campaign: str) -> Ledgers:
+        """Return these ledgers with one campaign's rows alone; an empty name means all."""
+        return replace(self, campaign=campaign or None)
+
+    def contents(self) -> pl.DataFrame:
+        """Return how many rows each frame has: columns ``table``, ``rows``."""
+        rows = [(name, self.table(name).select(pl.len()).collect().item()) for name in TABLES]
+        return pl.DataFrame(rows, schema={"table": pl.String, "rows": pl.Int64}, orient="row")
+
+    def problem_table(self) -> pl.DataFrame:
+        """Return what could not be read: one column, ``problem``."""
+        return pl.DataFrame({"problem": list(self.problems)}, schema={"problem": pl.String})
+
     def add(self, **frames: pl.LazyFrame | pl.DataFrame) -> Ledgers:
         """Return these ledgers with more rows, by table, as importers give them.
 
@@ -148,7 +163,9 @@ class Ledgers:
         own = pl.DataFrame(rows, schema=schema_of(table), orient="row").lazy()
         exported = [frames[table] for frames in self._opened.exports if table in frames]
         added = [frame for name, frame in self.added if name == table]
-        return check_frame(table, pl.concat([own, *exported, *added]) if exported or added else own)
+        whole = pl.concat([own, *exported, *added]) if exported or added else own
+        wanted = whole if self.campaign is None else whole.filter(pl.col("campaign") == self.campaign)
+        return check_frame(table, wanted)
 
 
 def load(

@@ -48,6 +48,13 @@ def find_places(wanted: Iterable[str | Path]) -> list[Place]:
     return found
 
 
+def nearest(wanted: str) -> str:
+    """Return a place, or a glob, as it is found from this folder or the nearest one above it."""
+    here = Path.cwd()
+    found = (str(folder / wanted) for folder in (here, *here.parents) if _roots(folder / wanted))
+    return next(found, wanted)
+
+
 def _roots(wanted: str | Path) -> list[Path]:
     path = Path(wanted)
     if path.exists():

@@ -13,10 +13,10 @@ from typing import Any
 from roundkit.core.errors import RoundkitError, refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.resources import shipped
-from roundkit.evidence import open_evidence
 from roundkit.report.html import render_html
 from roundkit.report.outcome import Outcome, read_outcome
 from roundkit.report.parameters import read_parameters, validate_parameters
+from roundkit.rounds.snapshot import open_source
 
 
 @dataclass(frozen=True)
@@ -83,22 +83,24 @@ def run_notebook(
     return NotebookRun(out, html, outcome)
 
 
-def build_report(evidence: Path, out_html: Path) -> NotebookRun:
-    """Write the report of a closed round as one offline HTML file.
+def build_report(source: Path, out_html: Path, *, progress: bool = False) -> NotebookRun:
+    """Write the report of a round as one offline HTML file, marked provisional while the round is open.
 
     Args:
-        evidence: The round's evidence folder.
-        out_html: The file to write; the same evidence gives the same bytes.
+        source: The round's evidence folder, or its directory.
+        out_html: The file to write; the same evidence, or the same state of a round, gives the same bytes.
+        progress: Whether to show a bar.
 
     Raises:
         EvidenceProblem: the folder is not evidence.
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
-    open_evidence(evidence)
+    open_source(source)
     with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
         executed = Path(scratch) / "round_report.ipynb"
         try:
-            return run_notebook("round_report", {"evidence": str(evidence.resolve())}, executed, out_html)
+            given = {"evidence": str(source.resolve())}
+            return run_notebook("round_report", given, executed, out_html, progress=progress)
         except NotebookFailed as failed:
             kept = out_html.with_suffix(".failed.ipynb")
             atomic_write(kept, executed.read_bytes())

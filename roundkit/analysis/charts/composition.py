@@ -8,6 +8,7 @@ import polars as pl
 from roundkit.analysis.charts.theme import (
     BLUE,
     GREY,
+    MOST_MARKS,
     ORANGE,
     finish,
     horizontal,
@@ -25,9 +26,10 @@ _ROW_HEIGHT = 34
 
 def composition_chain(compositions: pl.LazyFrame) -> alt.LayerChart:
     """Each step's gain over the head before it, then the rerun of the final head against I0."""
-    step = pl.format("{}. {}", pl.col("step"), pl.col("lane"))
-    frame = compositions.collect().select(
-        step=pl.when(pl.col("kind") == "step").then(step).otherwise(pl.col("kind")),
+    rows = compositions.collect()
+    frame = rows.select(
+        "campaign",
+        step=_labelled(rows, pl.when(pl.col("kind") == "step").then(_step()).otherwise(pl.col("kind"))),
         gain_percent=percent(pl.col("gain")),
         low_percent=percent(pl.col("low")),
         high_percent=percent(pl.col("high")),
@@ -37,6 +39,16 @@ def composition_chain(compositions: pl.LazyFrame) -> alt.LayerChart:
         measured=pl.when("reused").then(pl.lit("the ticket's own")).otherwise(pl.lit("anew")),
         missing=pl.when(pl.col("gain").is_null()).then(pl.format("{}: {}", "verdict", "reason")),
     )
+    kept = frame.filter(pl.col("outcome") == "kept").height
+    counted, shown = (
+        frame.height,
+        "one lane a step on the head so far, with 95 % intervals; reruns are against I0",
+    )
+    if counted > MOST_MARKS:
+        frame = _by_campaign(frame, "gain_percent", "low_percent", "high_percent", "outcome")
+        shown = (
+            f"{counted} steps and reruns summed up by campaign and outcome: median and range of their gains"
+        )
     outcomes = ("kept", "not kept")
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=(BLUE, ORANGE)), title="outcome")
     shape = alt.Shape(
@@ -61,33 +73,35 @@ def composition_chain(compositions: pl.LazyFrame) -> alt.LayerChart:
         .mark_text(fontStyle="italic")
         .encode(x=x, y=alt.value(_HEIGHT / 2), text="missing:N")
     )
-    kept = frame.filter(pl.col("outcome") == "kept").height
     return finish(
         [horizontal(0.0, dash=False), intervals, points, unknown],
-        rows_of(frame),
+        rows_of(frame.drop("campaign")),
         title="Composition",
-        subtitle="one lane a step on the head so far, with 95 % intervals; reruns are against I0",
-        description=f"{frame.height} steps and reruns, {kept} kept.",
+        subtitle=shown,
+        description=f"{counted} steps and reruns, {kept} kept.",
         height=_HEIGHT,
     )
 
 
 def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
     """Each step's gain over its lane's standalone gain; 1 means that the lanes do not touch each other."""
-    frame = (
-        compositions.filter(pl.col("kind") == "step")
-        .collect()
-        .select(
-            step=pl.format("{}. {}", pl.col("step"), pl.col("lane")),
-            ratio=pl.col("ratio").round(4),
-            low=pl.col("ratio_low").round(4),
-            high=pl.col("ratio_high").round(4),
-            basis="ratio_basis",
-            missing=pl.when(pl.col("ratio").is_null()).then(
-                pl.lit("unmeasurable: standalone gain not clear of 0")
-            ),
-        )
+    rows = compositions.filter(pl.col("kind") == "step").collect()
+    frame = rows.select(
+        "campaign",
+        step=_labelled(rows, _step()),
+        ratio=pl.col("ratio").round(4),
+        low=pl.col("ratio_low").round(4),
+        high=pl.col("ratio_high").round(4),
+        basis="ratio_basis",
+        missing=pl.when(pl.col("ratio").is_null()).then(
+            pl.lit("unmeasurable: standalone gain not clear of 0")
+        ),
     )
+    counted = frame.height
+    shown = "with 95 % intervals; a reused, selected gain is biased upward and pulls its ratio down"
+    if counted > MOST_MARKS:
+        frame = _by_campaign(frame, "ratio", "low", "high", "basis")
+        shown = f"{counted} steps summed up by campaign and basis: median and range of their ratios"
     y = rows_axis("step", frame)
     bases = ("fresh", "reused-selected", "by-construction")
     colour = alt.Color(
@@ -111,10 +125,10 @@ def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
     )
     return finish(
         [vertical(1.0), intervals, points, missing_text("ratio", "missing:N", y)],
-        rows_of(frame),
+        rows_of(frame.drop("campaign")),
         title="Interaction ratios",
-        subtitle="with 95 % intervals; a reused, selected gain is biased upward and pulls its ratio down",
-        description=f"Interaction ratios of {frame.height} composition steps, with a line at 1.",
+        subtitle=shown,
+        description=f"Interaction ratios of {counted} composition steps, with a line at 1.",
         height=_ROW_HEIGHT * max(1, frame.height),
     )
 
@@ -122,6 +136,26 @@ def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
 def ticket_against_rerun(rounds: pl.LazyFrame) -> alt.LayerChart:
     """What the selected tickets promised beside what a fresh rerun found, one row a round."""
     frame = rounds.sort("closed_utc").collect()
+    counted, shown = (
+        frame.height,
+        "only the fresh rerun is a gain; tickets added up carry overlap and selection bias",
+    )
+    if 2 * counted > MOST_MARKS:
+        frame = (
+            frame.filter(pl.col("rerun_gain").is_not_null())
+            .group_by(round="campaign")
+            .agg(
+                pl.col("ticket_gain").median(),
+                pl.col("rerun_gain").median(),
+                rerun_low=pl.col("rerun_gain").min(),
+                rerun_high=pl.col("rerun_gain").max(),
+                missing=pl.lit(None, pl.String),
+            )
+            .sort("round")
+        )
+        shown = (
+            f"{counted} rounds summed up by campaign: medians of those with a rerun, and its range; {shown}"
+        )
     frame = pl.concat(
         [
             frame.select(
@@ -171,7 +205,34 @@ def ticket_against_rerun(rounds: pl.LazyFrame) -> alt.LayerChart:
         ],
         rows_of(frame),
         title="Promise and rerun",
-        subtitle="only the fresh rerun is a gain; tickets added up carry overlap and selection bias",
+        subtitle=shown,
         description="Ticket estimates, added up, beside the gain of the fresh rerun; two rows a round.",
         height=_ROW_HEIGHT * max(1, frame.height),
     )
+
+
+def _step() -> pl.Expr:
+    return pl.format("{}. {}", pl.col("step"), pl.col("lane"))
+
+
+def _labelled(rows: pl.DataFrame, label: pl.Expr) -> pl.Expr:
+    """Return a label with its round in front, where there are several rounds."""
+    several = rows.select("campaign", "round").n_unique() > 1
+    return pl.format("{} · {}", pl.col("round"), label) if several else label
+
+
+def _by_campaign(frame: pl.DataFrame, value: str, low: str, high: str, kind: str) -> pl.DataFrame:
+    """Return one row for each campaign and kind: the median of a value, its range as its interval."""
+    rows = (
+        frame.filter(pl.col(value).is_not_null())
+        .group_by("campaign", kind)
+        .agg(
+            step=pl.format("{} · {} · {}", pl.col("campaign").first(), pl.col(kind).first(), pl.len()),
+            **{value: pl.col(value).median(), low: pl.col(value).min(), high: pl.col(value).max()},
+        )
+        .sort("step")
+    )
+    others = [
+        pl.lit(None, frame[name].dtype).alias(name) for name in frame.columns if name not in rows.columns
+    ]
+    return rows.with_columns(others).select(frame.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from roundkit.analysis.charts.branches import state_of
 from roundkit.analysis.charts.theme import (
     BLUE,
     ORANGE,
@@ -38,7 +39,7 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
     frame = frame.select(
         ticket=(pl.col("round") + " · " + label) if several else label,
         lane="lane",
-        verdict=pl.coalesce("verdict", pl.lit("rejected")),
+        verdict=state_of(),
         gain_percent=percent(pl.col("gain")),
         low_percent=percent(pl.col("low")),
         high_percent=percent(pl.col("high")),
