@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("source", _TEXT, "", "name of the folder or file, without the path that leads to it"),
         Column("state", _TEXT, "", "closed; open or closing in a round directory; imported"),
         Column("paused", _TEXT, "", "why the queue is paused; null when it is not, or the round is closed"),
-        Column("round_digest", _TEXT, "", "SHA-256 of the frozen plan"),
+        Column("round_digest", _TEXT, "", "SHA-256 of the frozen plan; null for what was imported"),
         Column("evidence_digest", _TEXT, "", "SHA-256 of the evidence index; null before there is one"),
         Column("previous", _TEXT, "", "evidence digest of the round before; null for the first"),
         Column("incumbent", _TEXT, "", "commit I0"),
@@ -148,17 +148,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("intake_utc", _TIME, "", "when the coordinator took it in"),
         Column("measured_utc", _TIME, "", "when it had its verdict; null when rejected"),
         Column("candidate_commit", _TEXT, "", "its commit; null when it was rejected before"),
-        Column("provenance", _TEXT, "", "what produced it"),
+        Column("provenance", _TEXT, "", "what produced it; null for what was imported"),
     ),
     "trials": (
         *_ROUND,
         Column("experiment", _TEXT, "", "experiment id"),
-        Column("purpose", _TEXT, "", "ticket, aa, compose, rerun, fallback or standalone"),
+        Column("purpose", _TEXT, "", "ticket, aa, compose, rerun, fallback or standalone; imported"),
         Column("subject", _TEXT, "", "ticket or step that the experiment is for"),
         Column("lane", _TEXT, "", "lane id; null for checks and reruns"),
         Column("position", _INT, "", "place in time within the experiment, from 0"),
         Column("pair", _INT, "", "pair, from 0; null for a warm-up"),
-        Column("side", _TEXT, "", "baseline or candidate"),
+        Column("side", _TEXT, "", "baseline or candidate; null for what was imported"),
         Column("order", _TEXT, "", "AB when the baseline goes first in this pair"),
         Column("seed", _INT, "", "seed of the benchmark's inputs"),
         Column("value", _FLOAT, "metric", "median of the samples; null when the trial has a problem"),
@@ -224,6 +224,20 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("fields", _TEXT, "", "what belongs to it, as canonical JSON; untrusted text"),
     ),
 }
+
+
+ROWS_OF: dict[str, str] = {
+    "rounds": "one row a round, open ones included",
+    "lanes": "one row a lane",
+    "attempts": "one row an attempt of a lane's agent",
+    "tickets": "one row a ticket, rejected ones included",
+    "trials": "one row a trial, with its raw samples",
+    "compositions": "one row a composition step or rerun",
+    "devices": "one row a device and lease",
+    "aa_checks": "one row an A/A check",
+    "events": "one row an event",
+}
+"""What a row of each frame is."""
 
 
 def schema_of(table: str) -> dict[str, pl.DataType]:

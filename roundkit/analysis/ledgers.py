@@ -247,7 +247,7 @@ def _without_repeats(
     for campaign, name, digest in frames["rounds"].select(*_KEY, "round_digest").collect().iter_rows():
         if (campaign, name) not in names:
             names[campaign, name] = digest
-        elif names[campaign, name] == digest:
+        elif digest is not None and names[campaign, name] == digest:
             repeated.append((campaign, name))
         else:
             raise _collision((campaign, name))

@@ -13,7 +13,7 @@ from roundkit.report.audit_views import (
     verdicts_again,
 )
 from roundkit.report.comparison_page import comparison_page
-from roundkit.report.frame_tables import frame_table
+from roundkit.report.frame_tables import frame_table, opening
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.parameters import check_parameters
 from roundkit.report.round_tables import (
@@ -36,6 +36,7 @@ from roundkit.report.round_views import (
 )
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
 from roundkit.report.run import NotebookFailed, NotebookRun, build_report, run_notebook
+from roundkit.report.shelf import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "NotebookFailed",
     "NotebookRun",
     "Outcome",
+    "ShippedNotebook",
     "Table",
     "all_tickets",
     "attempts_table",
@@ -58,6 +60,7 @@ __all__ = [
     "comparison_page",
     "composition_table",
     "conclude",
+    "copy_notebook",
     "decision_table",
     "evidence_near",
     "failed_checks",
@@ -70,6 +73,7 @@ __all__ = [
     "lanes_table",
     "measurement_notes",
     "open_round",
+    "opening",
     "page_title",
     "rejected_table",
     "rerun_note",
@@ -77,6 +81,7 @@ __all__ = [
     "run_notebook",
     "samples_note",
     "schedules_again",
+    "shipped_notebooks",
     "telling_experiments",
     "verdicts_again",
 ]

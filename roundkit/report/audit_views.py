@@ -79,10 +79,11 @@ def audit_headline(audit: AuditReport) -> Html:
     )
     cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
     digest = audit.digest or "without a readable index"
+    said = escape(audit_sentence(audit))
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Evidence {escape(audit.subject)}, '
         f"<code>{escape(digest)}</code></p><h1>{escape(title)}</h1>"
-        f'<p class="rk-lead">{escape(audit_sentence(audit))}.</p><dl class="rk-figures">{cells}</dl></header>',
+        f'<p class="rk-lead">{said}.</p><dl class="rk-figures">{cells}</dl></header>',
         f"{title}: {audit_sentence(audit)}",
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from roundkit.report.views import Heading, Kind, Missing, Table, Value
+from roundkit.report.markup import escape
+from roundkit.report.views import Heading, Html, Kind, Missing, Table, Value
 
 if TYPE_CHECKING:
     import polars as pl
 
+_SHORT_TEXT = 24
 MOST_ROWS = 1_000
 """Rows that a table shows; the caption says of how many."""
 
@@ -28,7 +30,7 @@ def frame_table(
     if frame.height > MOST_ROWS:
         caption = f"{caption} (the first {MOST_ROWS:,} of {frame.height:,} rows)"
     names = [name for name in frame.columns if name != "missing"]
-    kinds: dict[str, Kind] = {name: _kind(frame.schema[name], name in percent) for name in names}
+    kinds: dict[str, Kind] = {name: _kind(frame[name], name in percent) for name in names}
     headings = tuple(Heading(name.replace("_", " "), kinds[name]) for name in names)
     rows = tuple(
         tuple(_value(row, name, kinds[name]) for name in names)
@@ -37,12 +39,23 @@ def frame_table(
     return Table(caption, headings, rows, empty=empty)
 
 
-def _kind(dtype: pl.DataType, percent: bool) -> Kind:
+def opening(title: str, lead: str) -> Html:
+    """Return what a page begins with: a title, and a sentence under it."""
+    return Html(
+        f'<header class="rk-head"><h1>{escape(title)}</h1><p class="rk-lead">{escape(lead)}</p></header>',
+        f"{title}: {lead}",
+    )
+
+
+def _kind(column: pl.Series, percent: bool) -> Kind:
     if percent:
         return "percent"
-    if dtype.is_numeric():
+    if column.dtype.is_numeric():
         return "number"
-    return "time" if dtype.is_temporal() else "prose"
+    if column.dtype.is_temporal():
+        return "time"
+    longest = max((len(str(value)) for value in column.head(MOST_ROWS) if value is not None), default=0)
+    return "prose" if longest > _SHORT_TEXT else "text"
 
 
 def _value(row: dict[str, Value], name: str, kind: Kind) -> Value:

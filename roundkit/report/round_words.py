@@ -146,7 +146,7 @@ def samples_sentence(source: RoundSource) -> str:
         return "Nothing was measured yet." if source.ledger.closed_utc is None else "Nothing was measured."
     return (
         f"{counted(shown, 'experiment')} of {there}: the reruns, and the tickets that passed with the "
-        f"largest estimates. The frame `trials` holds all of them, and the evidence their raw samples."
+        f"largest estimates. The frame of trials holds all of them, and the evidence their raw samples."
     )
 
 

@@ -149,7 +149,7 @@ def _marks(frame: pl.DataFrame, present: list[str]) -> list[alt.Chart]:
     root = once.mark_point(filled=True, color=INK, shape="square", size=110, opacity=1).encode(
         x("_from"), y("_root")
     )
-    root_name = once.mark_text(dy=-14, align="left", dx=-6).encode(
+    root_name = once.mark_text(dy=-17, align="left", dx=-6).encode(
         x("_from"), y("_root"), text=alt.datum("I0")
     )
     names = once.mark_text(align="left", dy=-11, color=INK).encode(x("_fork"), y("_y"), text="_label:N")

@@ -20,6 +20,11 @@ from roundkit.analysis.charts.theme import (
     vertical,
 )
 
+_BASES = {
+    "fresh": (BLUE, "circle"),
+    "reused-selected": (ORANGE, "diamond"),
+    "by-construction": (GREY, "square"),
+}
 _HEIGHT = 240
 _ROW_HEIGHT = 34
 
@@ -98,21 +103,20 @@ def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
         ),
     )
     counted = frame.height
-    shown = "with 95 % intervals; a reused, selected gain is biased upward and pulls its ratio down"
+    shown = (
+        "under 1 overlap, over 1 reinforcement, with 95 % intervals; a reused, selected gain is biased "
+        "upward and pulls its ratio down"
+    )
     if counted > MOST_MARKS:
         frame = _by_campaign(frame, "ratio", "low", "high", "basis")
         shown = f"{counted} steps summed up by campaign and basis: median and range of their ratios"
     y = rows_axis("step", frame)
-    bases = ("fresh", "reused-selected", "by-construction")
-    colour = alt.Color(
-        "basis:N", scale=alt.Scale(domain=bases, range=(BLUE, ORANGE, GREY)), title="standalone gain"
-    )
-    shape = alt.Shape(
-        "basis:N",
-        scale=alt.Scale(domain=bases, range=("circle", "diamond", "square")),
-        title="standalone gain",
-    )
-    title = "interaction ratio: under 1 overlap, over 1 reinforcement"
+    present = [basis for basis in _BASES if basis in frame["basis"].to_list()]
+    colours = alt.Scale(domain=present, range=[_BASES[basis][0] for basis in present])
+    shapes = alt.Scale(domain=present, range=[_BASES[basis][1] for basis in present])
+    colour = alt.Color("basis:N", scale=colours, title="standalone gain")
+    shape = alt.Shape("basis:N", scale=shapes, title="standalone gain")
+    title = "interaction ratio"
     known = alt.Chart().transform_filter("datum.ratio !== null")
     tips = tip({"step:N": "step", "ratio:Q": "ratio", "low:Q": "from", "high:Q": "to", "basis:N": "basis"})
     intervals = (

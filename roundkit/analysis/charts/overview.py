@@ -113,15 +113,16 @@ def gain_distribution(tickets: pl.LazyFrame) -> alt.LayerChart:
         "passed:Q": "of them passed", "gains:N": "ends",
     })  # fmt: skip
     x = alt.X("_middle:Q", title=title, scale=alt.Scale(zero=False))
+    whole = alt.Axis(tickMinStep=1, format=",d")
     everything = (
         alt.Chart()
         .mark_bar(size=9, color=GREY)
-        .encode(x=x, y=alt.Y("tickets:Q", title="tickets"), tooltip=tips)
+        .encode(x=x, y=alt.Y("tickets:Q", title="tickets", axis=whole), tooltip=tips)
     )
     passed = (
         alt.Chart()
         .mark_bar(size=4, color=BLUE)
-        .encode(x=x, y=alt.Y("passed:Q", title="tickets"), tooltip=tips)
+        .encode(x=x, y=alt.Y("passed:Q", title="tickets", axis=whole), tooltip=tips)
     )
     return finish(
         [everything, passed, vertical(0.0, dash=False)],
@@ -138,12 +139,15 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     """The chain of incumbents: what each closed round's rerun gained, and what the gains make together."""
     frame = _chain(rounds)
     counted, shown = frame.height, "one mark a round"
+    starts = frame.group_by("campaign", maintain_order=True).first()
     if counted > MOST_MARKS:
         last = pl.col("closed_utc").dt.truncate("1d")
         frame = frame.group_by("campaign", last, maintain_order=True).last()
         shown = f"{counted} rounds, each campaign's last of a day"
+    frame = pl.concat([_before(starts), frame]).sort("campaign", "number")
     frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
-    names = ("new incumbent", "the incumbent stays")
+    names = ("new incumbent", "the incumbent stays", "the first incumbent")
+    shapes = ("circle", "diamond", "square")
     x = alt.X("number:Q", title="closed rounds of the campaign, in order of time", axis=_whole_numbers(frame))
     y = alt.Y("factor:Q", title="better than the first incumbent (×)", scale=alt.Scale(zero=False))
     tips = tip({
@@ -155,8 +159,8 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     points = alt.Chart().mark_point(filled=True, opacity=1).encode(
         x=x, y=y, tooltip=tips,
-        color=alt.Color("result:N", scale=alt.Scale(domain=names, range=(BLUE, GREY)), title=None),
-        shape=alt.Shape("result:N", scale=alt.Scale(domain=names, range=("circle", "diamond")), title=None),
+        color=alt.Color("result:N", scale=alt.Scale(domain=names, range=(BLUE, GREY, INK)), title=None),
+        shape=alt.Shape("result:N", scale=alt.Scale(domain=names, range=shapes), title=None),
     )  # fmt: skip
     words = (
         alt.Chart()
@@ -197,6 +201,20 @@ def _chain(rounds: pl.LazyFrame) -> pl.DataFrame:
     )
 
 
+def _before(starts: pl.DataFrame) -> pl.DataFrame:
+    """Return where each campaign's chain begins: its first incumbent, better than itself by nothing."""
+    return starts.with_columns(
+        round=pl.lit("I0"),
+        closed_utc=pl.lit(None, starts.schema["closed_utc"]),
+        number=pl.lit(0, pl.Int64),
+        result=pl.lit("the first incumbent"),
+        gain_percent=pl.lit(None, pl.Float64),
+        factor=pl.lit(1.0),
+        missing=pl.lit("where the chain begins"),
+        _last=pl.lit(False),
+    )
+
+
 def _whole_numbers(frame: pl.DataFrame) -> alt.Axis:
     most = int(frame["number"].max() or 1)  # type: ignore[arg-type]
-    return alt.Axis(values=list(range(1, most + 1))) if most <= 20 else alt.Axis(format="d")
+    return alt.Axis(values=list(range(most + 1))) if most <= 20 else alt.Axis(format="d")

@@ -39,6 +39,7 @@ _CONFIG: dict[str, Any] = {
     "axis": {
         "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": GRID, "tickColor": GRID,
         "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 180,
+        "labelOverlap": True, "labelSeparation": 4,
     },
     "legend": {
         "labelColor": INK, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12,
