@@ -7,9 +7,10 @@ beside it in every report. Colours are those of Okabe and Ito; shape or text say
 from roundkit.analysis.charts.branches import branch_layout
 from roundkit.analysis.charts.budgets import budget_burn
 from roundkit.analysis.charts.comparison import pair_gains
-from roundkit.analysis.charts.composition import composition_chain, interaction_ratios, ticket_against_rerun
+from roundkit.analysis.charts.composition import composition_chain, interaction_ratios
 from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_wait
 from roundkit.analysis.charts.overview import gain_distribution, rounds_over_time, verdict_counts
+from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
 
 __all__ = [

@@ -18,6 +18,7 @@ from roundkit.analysis.charts.theme import (
 )
 
 _ROW_HEIGHT = 38
+_LANE = ["campaign", "round", "lane"]
 _FORK, _FIRST = 0.8, 1.6
 
 
@@ -65,10 +66,13 @@ def _one_row_a_ticket(lanes: pl.LazyFrame, tickets: pl.LazyFrame) -> pl.DataFram
         missing="missing",
         tickets=pl.lit(1, pl.Int64),
     )
+    known = lanes.select(*_LANE, "outcome")
+    # A ticket whose lane nobody described, as an importer may give it, still has a branch.
+    strays = own.select(_LANE).unique(maintain_order=True).join(known, on=_LANE, how="anti")
     return (
-        lanes.with_row_index("_lane")
-        .select("_lane", "campaign", "round", "lane", "outcome")
-        .join(own, on=["campaign", "round", "lane"], how="left", maintain_order="left_right")
+        pl.concat([known, strays.with_columns(outcome=pl.lit(None, pl.String))])
+        .with_row_index("_lane")
+        .join(own, on=_LANE, how="left", maintain_order="left_right")
         .with_columns(
             tickets=pl.col("tickets").fill_null(0),
             missing=pl.when(pl.col("ticket").is_null())

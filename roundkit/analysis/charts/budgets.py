@@ -30,9 +30,10 @@ def budget_burn(attempts: pl.LazyFrame) -> alt.LayerChart:
     shown = (
         "every attempt at its worst case, whatever it cost; lanes and dimensions without a cap are left out"
     )
+    made = attempts.select("round", "lane", "ordinal").collect().height
     if frame.height > MOST_MARKS:
         frame = _summed_up(frame)
-        shown = f"attempts summed up by budget and phase, {shown}"
+        shown = f"{made} attempts summed up by budget and phase, {shown}"
     y = alt.Y("budget:N", sort=frame["budget"].unique(maintain_order=True).to_list(), title=None)
     bars = alt.Chart().mark_bar(height=14, stroke="#ffffff", strokeWidth=1).encode(
         x=alt.X("from_percent:Q", title="charged (% of the cap)", scale=alt.Scale(domain=(0, 100))),
@@ -49,7 +50,6 @@ def budget_burn(attempts: pl.LazyFrame) -> alt.LayerChart:
         .mark_text(align="left", dx=3, fontSize=10, color=INK)
         .encode(x=alt.X("from_percent:Q"), y=y, text="phase:N")
     )
-    made = attempts.select("round", "lane", "ordinal").collect().height
     return finish(
         [vertical(100.0), bars, unsettled],
         rows_of(frame),

@@ -36,7 +36,7 @@ def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
         tickets.group_by("campaign", "round", verdict=state_of())
         .agg(tickets=pl.len().cast(pl.Int64))
         .sort("campaign", "round", "verdict")
-        .collect()
+        .collect(engine="streaming")
     )
     frame, shown = _grouped(counts)
     total, groups = int(counts["tickets"].sum()), frame["group"].n_unique()
@@ -141,8 +141,8 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     counted, shown = frame.height, "one mark a round"
     starts = frame.group_by("campaign", maintain_order=True).first()
     if counted > MOST_MARKS:
-        last = pl.col("closed_utc").dt.truncate("1d")
-        frame = frame.group_by("campaign", last, maintain_order=True).last()
+        day = pl.col("closed_utc").dt.truncate("1d").alias("_day")
+        frame = frame.group_by("campaign", day, maintain_order=True).last().select(frame.columns)
         shown = f"{counted} rounds, each campaign's last of a day"
     frame = pl.concat([_before(starts), frame]).sort("campaign", "number")
     frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
