@@ -14,6 +14,7 @@ from roundkit.report.audit_views import (
 )
 from roundkit.report.comparison_page import comparison_page
 from roundkit.report.frame_tables import frame_table, opening
+from roundkit.report.markup import counted
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.parameters import check_parameters
 from roundkit.report.round_tables import (
@@ -61,6 +62,7 @@ __all__ = [
     "composition_table",
     "conclude",
     "copy_notebook",
+    "counted",
     "decision_table",
     "evidence_near",
     "failed_checks",

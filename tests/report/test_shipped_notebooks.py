@@ -52,7 +52,7 @@ def test_n01_a_notebook_runs_from_elsewhere_on_a_path_with_spaces(
 def test_n01_a_notebook_runs_on_an_open_round(tmp_path: Path) -> None:
     folder = open_round_directory(tmp_path / "open round", sample_round(), measured=2)
     run = run_notebook("explore_ledger", {"places": str(folder.root)}, tmp_path / "out.ipynb")
-    assert run.outcome.sentence == "1 rounds of 1 campaigns with 9 tickets"
+    assert run.outcome.sentence == "1 round of 1 campaign with 9 tickets"
 
 
 def test_n01_plain_papermill_runs_the_same_file(elsewhere: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from roundkit.analysis.charts.theme import (
     rows_of,
     tip,
     vertical,
+    where_known,
 )
 
 _BASES = {
@@ -79,7 +80,12 @@ def composition_chain(compositions: pl.LazyFrame) -> alt.LayerChart:
         .encode(x=x, y=alt.value(_HEIGHT / 2), text="missing:N")
     )
     return finish(
-        [horizontal(0.0, dash=False), intervals, points, unknown],
+        [
+            horizontal(0.0, dash=False),
+            *where_known(frame, "low_percent", intervals),
+            *where_known(frame, "gain_percent", points),
+            unknown,
+        ],
         rows_of(frame.drop("campaign")),
         title="Composition",
         subtitle=shown,
@@ -128,7 +134,12 @@ def interaction_ratios(compositions: pl.LazyFrame) -> alt.LayerChart:
         x=alt.X("ratio:Q", title=title), y=y, color=colour, shape=shape, tooltip=tips
     )
     return finish(
-        [vertical(1.0), intervals, points, missing_text("ratio", "missing:N", y)],
+        [
+            vertical(1.0),
+            *where_known(frame, "low", intervals),
+            *where_known(frame, "ratio", points),
+            missing_text("ratio", "missing:N", y),
+        ],
         rows_of(frame.drop("campaign")),
         title="Interaction ratios",
         subtitle=shown,

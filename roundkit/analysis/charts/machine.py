@@ -18,6 +18,7 @@ from roundkit.analysis.charts.theme import (
     horizontal,
     rows_of,
     tip,
+    where_known,
 )
 
 MOST_WAITS = 60
@@ -76,7 +77,13 @@ def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
     )
     limits = [horizontal(value) for value in sorted(set(frame["limit"].to_list()))]
     return finish(
-        [horizontal(0.0, dash=False), *limits, bars, line, points, unknown],
+        [
+            horizontal(0.0, dash=False),
+            *limits,
+            *where_known(frame, "z", bars),
+            *where_known(frame, "drift", line, points),
+            unknown,
+        ],
         rows_of(frame),
         title="A/A checks",
         subtitle=shown,
@@ -229,7 +236,7 @@ def queue_wait(tickets: pl.LazyFrame, devices: pl.LazyFrame) -> alt.LayerChart:
     )
     words = f"median {middle:.0f} s" if isinstance(middle, float) else "nobody waited"
     return finish(
-        [bars, unknown],
+        [*where_known(frame, "wait_s", bars), unknown],
         rows_of(frame),
         title="Queue wait",
         subtitle=f"{shown}; {words}",

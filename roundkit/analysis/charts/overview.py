@@ -55,7 +55,7 @@ def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
         rows_of(frame),
         title="Verdicts",
         subtitle=f"{total:,} tickets, counted by {shown}",
-        description=f"{total} tickets by {shown} and verdict; {groups} rows.",
+        description=f"{total} tickets by {shown} and verdict, in rows by group: {groups}.",
         height=_ROW_HEIGHT * max(1, groups),
     )
 

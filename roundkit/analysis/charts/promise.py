@@ -17,6 +17,7 @@ from roundkit.analysis.charts.theme import (
     rows_of,
     tip,
     vertical,
+    where_known,
 )
 
 MOST_ROUNDS = 12
@@ -90,7 +91,12 @@ def _rows(rounds: pl.DataFrame) -> alt.LayerChart:
         x=alt.X("gain_percent:Q", title=title), y=y, color=colour, shape=shape, tooltip=tips
     )
     return finish(
-        [vertical(0.0, dash=False), intervals, points, missing_text("gain_percent", "missing:N", y)],
+        [
+            vertical(0.0, dash=False),
+            *where_known(frame, "low_percent", intervals),
+            *where_known(frame, "gain_percent", points),
+            missing_text("gain_percent", "missing:N", y),
+        ],
         rows_of(frame),
         title="Promise and rerun",
         subtitle="only the fresh rerun is a gain; tickets added up carry overlap and selection bias",

@@ -90,6 +90,11 @@ def finish(
     return chart
 
 
+def where_known(frame: pl.DataFrame, field: str, *layers: alt.Chart) -> tuple[alt.Chart, ...]:
+    """Return marks, or none where every value of the field is null: a scale over nothing has no ends."""
+    return layers if frame[field].is_not_null().any() else ()
+
+
 def percent(expression: pl.Expr) -> pl.Expr:
     """Return fractions as per cent, rounded to a thousandth."""
     return (expression * 100).round(3)
@@ -98,7 +103,7 @@ def percent(expression: pl.Expr) -> pl.Expr:
 def tip(names: Mapping[str, str]) -> list[alt.Tooltip]:
     """Return tooltips from field and type (``gain_percent:Q``) to what the field is called."""
     return [
-        alt.Tooltip(field, title=called, format=".3f" if field.endswith(":Q") else alt.Undefined)
+        alt.Tooltip(field, title=called, format=",.3~f" if field.endswith(":Q") else alt.Undefined)
         for field, called in names.items()
     ]
 

@@ -18,6 +18,7 @@ from roundkit.analysis.charts.theme import (
     tip,
     verdict_scales,
     vertical,
+    where_known,
 )
 
 MOST_ROWS = 80
@@ -75,7 +76,12 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
     if min_gain is not None:
         lines.append(vertical(round(100 * min_gain, 3)))
     return finish(
-        [*lines, intervals, points, missing_text("gain_percent", "missing:N", y)],
+        [
+            *lines,
+            *where_known(frame, "low_percent", intervals),
+            *where_known(frame, "gain_percent", points),
+            missing_text("gain_percent", "missing:N", y),
+        ],
         rows_of(frame),
         title="Lanes and verdicts",
         subtitle=shown,
