@@ -1,7 +1,22 @@
-"""Floor 6: evidence as data frames with declared columns, and charts of them."""
+"""Floor 6: ledgers as data frames with declared columns, and charts of them."""
 
-from roundkit.analysis import charts
+from roundkit.analysis import charts, importers
 from roundkit.analysis.columns import TABLES, Column, check_frame
+from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
+from roundkit.analysis.places import Place, find_places, nearest
 
-__all__ = ["TABLES", "Column", "Ledgers", "charts", "check_frame", "load"]
+__all__ = [
+    "TABLES",
+    "Column",
+    "Ledgers",
+    "Place",
+    "charts",
+    "check_frame",
+    "find_places",
+    "importers",
+    "load",
+    "nearest",
+    "read_frames",
+    "write_frames",
+]

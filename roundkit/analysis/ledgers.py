@@ -1,10 +1,10 @@
-"""Evidence folders as lazy frames: each frame is built when it is first asked for."""
+"""Ledgers as lazy frames: each frame is built when it is first asked for."""
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from roundkit.analysis.columns import TABLES, check_frame, schema_of
+from roundkit.analysis.exported import Format, known, read_frames, write_frames
+from roundkit.analysis.places import Place, find_places
 from roundkit.analysis.rows import ROWS
-from roundkit.core.errors import refuse
-from roundkit.evidence import RoundEvidence, find_evidence, open_evidence
+from roundkit.core.errors import Refused, RoundkitError, refuse
+from roundkit.evidence import RoundEvidence
+from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_LAST = datetime.max.replace(tzinfo=UTC)
+_KEY = ("campaign", "round")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What was read of all places: rounds, exported frames with what they repeat, and what went wrong."""
+
+    rounds: tuple[RoundSource, ...]
+    exports: tuple[dict[str, pl.LazyFrame], ...]
+    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -25,10 +41,30 @@ class Ledgers:
     """The frames of one or more rounds.
 
     Attributes:
-        sources: The evidence behind them, in order of opening.
+        places: Where they lie; each is opened when a frame is first asked for.
+        given: Rounds that were opened before.
+        added: Frames that came from elsewhere, by table.
+        campaign: Only this campaign's rows are in the frames; None for all.
+        strict: Whether a ledger that cannot be read is an error; else it stands in ``problems``.
+        progress: Called with how many places were opened, of how many.
     """
 
-    sources: tuple[RoundEvidence, ...]
+    places: tuple[Place, ...] = ()
+    given: tuple[RoundSource, ...] = ()
+    added: tuple[tuple[str, pl.LazyFrame], ...] = ()
+    campaign: str | None = None
+    strict: bool = True
+    progress: Progress | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def sources(self) -> tuple[RoundSource, ...]:
+        """The rounds behind the frames, in order of export, open ones last."""
+        return self._opened.rounds
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be read, and why; empty when ``strict``."""
+        return self._opened.problems
 
     @cached_property
     def rounds(self) -> pl.LazyFrame:
@@ -75,50 +111,171 @@ class Ledgers:
         """One row an event."""
         return self._frame("events")
 
+    def table(self, name: str) -> pl.LazyFrame:
+        """Return a frame by its name.
+
+        Raises:
+            Refused: ``unknown-table``.
+        """
+        frame: pl.LazyFrame = getattr(self, known(name))
+        return frame
+
     def to_pandas(self, table: str) -> pd.DataFrame:
         """Return one frame as a pandas data frame.
 
         Raises:
             Refused: ``unknown-table``.
         """
-        if table not in TABLES:
-            raise refuse(
-                "unknown-table", f"there is no frame {table!r}", remedy=f"one of {', '.join(TABLES)}"
-            )
-        frame: pl.LazyFrame = getattr(self, table)
-        return frame.collect().to_pandas()
+        return self.table(table).collect().to_pandas()
+
+    def export(self, folder: Path, form: Format = "parquet", tables: Iterable[str] = TABLES) -> list[Path]:
+        """Write frames into a new folder; see :func:`roundkit.analysis.write_frames`."""
+        return write_frames({name: self.table(name) for name in tables}, folder, form)
+
+    def only(self, campaign: str) -> Ledgers:
+        """Return these ledgers with one campaign's rows alone; an empty name means all."""
+        return replace(self, campaign=campaign or None)
+
+    def contents(self) -> pl.DataFrame:
+        """Return how many rows each frame has: columns ``table``, ``rows``."""
+        rows = [(name, self.table(name).select(pl.len()).collect().item()) for name in TABLES]
+        return pl.DataFrame(rows, schema={"table": pl.String, "rows": pl.Int64}, orient="row")
+
+    def problem_table(self) -> pl.DataFrame:
+        """Return what could not be read: one column, ``problem``."""
+        return pl.DataFrame({"problem": list(self.problems)}, schema={"problem": pl.String})
+
+    def add(self, **frames: pl.LazyFrame | pl.DataFrame) -> Ledgers:
+        """Return these ledgers with more rows, by table, as importers give them.
+
+        Raises:
+            Refused: ``unknown-table``, or what :func:`roundkit.analysis.check_frame` raises.
+        """
+        checked = tuple((name, check_frame(known(name), frame)) for name, frame in frames.items())
+        return replace(self, added=(*self.added, *checked))
+
+    @cached_property
+    def _opened(self) -> _Opened:
+        return _open_all(self)
 
     def _frame(self, table: str) -> pl.LazyFrame:
-        rows = [row for evidence in self.sources for row in ROWS[table](evidence)]
-        return check_frame(table, pl.DataFrame(rows, schema=schema_of(table), orient="row"))
+        rows = [row for source in self.sources for row in ROWS[table](source)]
+        own = pl.DataFrame(rows, schema=schema_of(table), orient="row").lazy()
+        exported = [frames[table] for frames in self._opened.exports if table in frames]
+        added = [frame for name, frame in self.added if name == table]
+        whole = pl.concat([own, *exported, *added]) if exported or added else own
+        wanted = whole if self.campaign is None else whole.filter(pl.col("campaign") == self.campaign)
+        return check_frame(table, wanted)
 
 
-def load(places: str | Path | Sequence[str | Path]) -> Ledgers:
-    """Open every evidence folder at, below or matching a place.
+def load(
+    places: str | Path | RoundSource | Sequence[str | Path | RoundSource],
+    *,
+    strict: bool = True,
+    progress: Progress | None = None,
+) -> Ledgers:
+    """Find every ledger at, below or matching a place, and give lazy frames over all of them.
+
+    A round directory is read from one consistent copy of its database, beside a running serve and without
+    a lock that anybody waits for; once its evidence is exported, from that. The same round found twice
+    counts once: evidence goes before a round directory, and both before an export.
 
     Args:
-        places: A folder, a glob, or several of them.
-
-    Returns:
-        Lazy frames over all of them, oldest round first.
+        places: A round directory, an evidence folder, a Parquet export, a folder above them, a glob, a
+            round that is open already, or several of all.
+        strict: Whether a ledger that cannot be read is an error; else it is left out and named in
+            ``Ledgers.problems``.
+        progress: Called with how many places were opened, of how many.
 
     Raises:
-        Refused: ``no-evidence`` when nothing is found; whatever is wrong with an evidence folder.
+        Refused: ``no-ledger`` when nothing is found. Opening, at the first frame, raises what is wrong with a
+            ledger, and ``rounds-collide`` for two different rounds of one name.
     """
-    wanted = [places] if isinstance(places, (str, Path)) else list(places)
-    folders = sorted({found for place in wanted for found in _folders(place)})
-    if not folders:
-        raise refuse(
-            "no-evidence",
-            f"no evidence at {', '.join(str(place) for place in wanted)}",
-            remedy="name a folder that holds an index.json, at any depth",
-        )
-    opened = [open_evidence(folder) for folder in folders]
-    return Ledgers(tuple(sorted(opened, key=lambda item: (item.index.exported_utc, item.index.subject_id))))
+    wanted = list(places) if isinstance(places, Sequence) and not isinstance(places, str) else [places]
+    given = tuple(each for each in wanted if isinstance(each, (RoundEvidence, OpenRound)))
+    paths = [each for each in wanted if isinstance(each, (str, Path))]
+    found = find_places(paths) if paths or not given else []
+    return Ledgers(tuple(found), given, strict=strict, progress=progress)
 
 
-def _folders(place: str | Path) -> list[Path]:
-    path = Path(place)
-    if path.is_dir():
-        return find_evidence(path)
-    return [found for match in glob.glob(str(place), recursive=True) for found in find_evidence(Path(match))]  # noqa: PTH207
+def _open_all(ledgers: Ledgers) -> _Opened:
+    rounds, exports, problems = list(ledgers.given), [], []
+    for number, place in enumerate(ledgers.places, start=1):
+        try:
+            if place.kind == "frames":
+                exports.append(read_frames(place.path))
+            else:
+                rounds.append(open_source(place.path))
+        except RoundkitError as error:
+            if ledgers.strict:
+                raise
+            problems.append(f"{place.path.name}: {error}")
+        if ledgers.progress is not None:
+            ledgers.progress(number, len(ledgers.places))
+    names: dict[tuple[str, str], str] = {}
+    kept, collided = _each_once(rounds, names, strict=ledgers.strict)
+    fresh = [_without_repeats(frames, names) for frames in exports]
+    return _Opened(tuple(kept), tuple(fresh), (*problems, *collided))
+
+
+def _each_once(
+    rounds: list[RoundSource], names: dict[tuple[str, str], str], *, strict: bool
+) -> tuple[list[RoundSource], list[str]]:
+    """Return every round once, in order, and what collides; note each one's plan digest in ``names``."""
+    kept, problems = [], []
+    for source in sorted(rounds, key=_when):
+        *name, digest = _identity(source)
+        key = (name[0], name[1])
+        if key not in names:
+            names[key] = digest
+            kept.append(source)
+        elif names[key] != digest:
+            error = _collision(key)
+            if strict:
+                raise error
+            problems.append(f"{source.path.name}: {error}")
+    return kept, problems
+
+
+def _without_repeats(
+    frames: dict[str, pl.LazyFrame], names: dict[tuple[str, str], str]
+) -> dict[str, pl.LazyFrame]:
+    """Return exported frames without the rounds that are known already; note those that are new."""
+    if "rounds" not in frames:
+        return frames
+    repeated = []
+    for campaign, name, digest in frames["rounds"].select(*_KEY, "round_digest").collect().iter_rows():
+        if (campaign, name) not in names:
+            names[campaign, name] = digest
+        elif digest is not None and names[campaign, name] == digest:
+            repeated.append((campaign, name))
+        else:
+            raise _collision((campaign, name))
+    if not repeated:
+        return frames
+    known_ones = pl.DataFrame(repeated, schema=list(_KEY), orient="row").lazy()
+    return {
+        table: check_frame(table, frame.join(known_ones, on=_KEY, how="anti"))
+        for table, frame in frames.items()
+    }
+
+
+def _collision(key: tuple[str, str]) -> Refused:
+    return refuse(
+        "rounds-collide",
+        f"there are two different rounds {key[1]!r} of campaign {key[0]!r}",
+        remedy="load them one by one: frames are joined by campaign and round",
+    )
+
+
+def _identity(source: RoundSource) -> tuple[str, str, str]:
+    if isinstance(source, OpenRound):
+        return source.plan.campaign.campaign_id, source.plan.round_id, source.round_digest
+    plan = next(file.sha256 for file in source.index.files if file.path == "round-plan.json")
+    return source.index.campaign_id, source.index.subject_id, plan
+
+
+def _when(source: RoundSource) -> tuple[datetime, str]:
+    if isinstance(source, OpenRound):
+        return _LAST, source.plan.round_id
+    return source.index.exported_utc, source.index.subject_id

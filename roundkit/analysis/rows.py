@@ -1,4 +1,4 @@
-"""From one round's evidence to the rows of each frame."""
+"""From one round, closed or open, to the rows of each frame."""
 
 from __future__ import annotations
 
@@ -12,25 +12,32 @@ from roundkit.models.attempts import Cost
 from roundkit.models.campaign import Direction
 from roundkit.models.ledger import RerunRecord, RoundLedger, TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.rounds.snapshot import OpenLedger, OpenRound, RoundSource
 
 Row = dict[str, Any]
+_LANE_FIELDS = (
+    "lane", "entry", "plane", "harness", "model", "selected", "ticket_gain", "outcome", "entry_status",
+    "attempts", "cost_micro_usd", "sentence",
+)  # fmt: skip
 
 
-def _round(evidence: RoundEvidence) -> Row:
-    return {"campaign": evidence.index.campaign_id, "round": evidence.index.subject_id}
+def _round(source: RoundSource) -> Row:
+    return {"campaign": source.plan.campaign.campaign_id, "round": source.plan.round_id}
 
 
-def round_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def round_rows(source: RoundSource) -> Iterator[Row]:
     """Yield the one row of the round."""
-    plan, ledger, gates = evidence.plan, evidence.ledger, evidence.plan.gates
+    plan, ledger, gates = source.plan, source.ledger, source.plan.gates
     rerun = _deciding_rerun(ledger)
     verdict = rerun.verdict if rerun else None
     yield {
-        **_round(evidence),
-        "source": evidence.path.resolve().name,
-        "round_digest": evidence.round_digest,
-        "evidence_digest": evidence.digest,
-        "previous": evidence.index.previous,
+        **_round(source),
+        "source": source.path.resolve().name,
+        "state": source.state if isinstance(source, OpenRound) else "closed",
+        "paused": source.paused if isinstance(source, OpenRound) else None,
+        "round_digest": source.round_digest,
+        "evidence_digest": source.digest,
+        "previous": source.index.previous if isinstance(source, RoundEvidence) else None,
         "incumbent": ledger.incumbent,
         "head": ledger.head,
         "advanced": ledger.advanced,
@@ -43,7 +50,7 @@ def round_rows(evidence: RoundEvidence) -> Iterator[Row]:
         "unit": plan.campaign.metric.unit,
         "direction": plan.campaign.metric.direction,
         "instrument": plan.campaign.benchmark.instrument,
-        "forgeable": evidence.run_spec.forgeable,
+        "forgeable": source.run_spec.forgeable,
         "min_gain": gates.min_gain,
         "sigma_min": gates.sigma_min,
         "pairs": gates.ab_ba_pairs,
@@ -58,31 +65,29 @@ def round_rows(evidence: RoundEvidence) -> Iterator[Row]:
     }
 
 
-def lane_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def lane_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a lane."""
-    planned = {lane.id: lane for lane in evidence.plan.lanes}
-    for record in evidence.ledger.lanes:
+    planned = {lane.id: lane for lane in source.plan.lanes}
+    for record in source.ledger.lanes:
         lane = planned[record.lane]
         yield {
-            **_round(evidence),
-            **record.model_dump(include={"lane", "entry", "plane", "harness", "model", "selected"}),
-            **record.model_dump(include={"ticket_gain", "outcome", "entry_status", "attempts", "sentence"}),
+            **_round(source),
+            **{name: getattr(record, name) for name in _LANE_FIELDS},
             "target_stage": lane.target_stage,
             "hypothesis": lane.hypothesis,
             "deadline_utc": lane.deadline_utc,
             "tickets": len(record.tickets),
-            "cost_micro_usd": record.cost_micro_usd,
         }
 
 
-def attempt_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def attempt_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row an attempt, in order of reservation."""
-    budgets = {lane.id: lane.budget for lane in evidence.plan.lanes}
-    for record in evidence.ledger.attempts:
+    budgets = {lane.id: lane.budget for lane in source.plan.lanes}
+    for record in source.ledger.attempts:
         binding, actual = record.binding, record.actual or Cost()
         vectors = {"cap": budgets[binding.lane], "charged": binding.worst_case, "actual": actual}
         yield {
-            **_round(evidence),
+            **_round(source),
             **binding.model_dump(include={"lane", "ordinal", "run_id", "plan_digest"}),
             **record.model_dump(exclude={"binding", "actual", "run"}),
             **_run(record.run),
@@ -103,13 +108,14 @@ def _run(run: AgentRun | None) -> Row:
     }
 
 
-def ticket_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def ticket_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a ticket, rejected ones included."""
-    selected = {record.selected for record in evidence.ledger.lanes}
-    for ticket in evidence.ledger.tickets:
+    selected = {record.selected for record in source.ledger.lanes}
+    decided = isinstance(source, RoundEvidence) or bool(source.ledger.composition)
+    for ticket in source.ledger.tickets:
         verdict = ticket.verdict
         yield {
-            **_round(evidence),
+            **_round(source),
             "lane": ticket.lane,
             "ticket": ticket.ticket,
             "sequence": ticket.sequence,
@@ -128,7 +134,7 @@ def ticket_rows(evidence: RoundEvidence) -> Iterator[Row]:
             "baseline_median": verdict.baseline_median if verdict else None,
             "candidate_median": verdict.candidate_median if verdict else None,
             "order_effect": verdict.order_effect if verdict else None,
-            "selected": ticket.ticket in selected,
+            "selected": ticket.ticket in selected if decided else None,
             "files": len(ticket.manifest.entries),
             "intake_utc": ticket.intake_utc,
             "measured_utc": ticket.measured_utc,
@@ -137,13 +143,13 @@ def ticket_rows(evidence: RoundEvidence) -> Iterator[Row]:
         }
 
 
-def trial_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def trial_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a trial, in order of time."""
-    metric = evidence.run_spec.metric.name
-    for record in _in_time(evidence):
+    metric = source.run_spec.metric.name
+    for record in _in_time(source):
         for trial in record.trials:
             yield {
-                **_round(evidence),
+                **_round(source),
                 "experiment": record.experiment_id,
                 "purpose": record.purpose,
                 "subject": record.subject,
@@ -165,11 +171,11 @@ def trial_rows(evidence: RoundEvidence) -> Iterator[Row]:
             }
 
 
-def composition_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def composition_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a composition step, then one a rerun."""
-    for step in evidence.ledger.composition:
+    for step in source.ledger.composition:
         yield {
-            **_round(evidence),
+            **_round(source),
             "kind": "step",
             **step.model_dump(include={"step", "lane", "ticket", "experiment", "reused", "kept"}),
             "verdict": step.verdict.verdict,
@@ -180,9 +186,9 @@ def composition_rows(evidence: RoundEvidence) -> Iterator[Row]:
             "ratio_high": step.ratio.high,
             "ratio_basis": step.ratio.basis,
         }
-    for rerun in evidence.ledger.rerun:
+    for rerun in source.ledger.rerun:
         yield {
-            **_round(evidence),
+            **_round(source),
             "kind": rerun.kind,
             "experiment": rerun.experiment,
             "reused": False,
@@ -193,14 +199,14 @@ def composition_rows(evidence: RoundEvidence) -> Iterator[Row]:
         }
 
 
-def device_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def device_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a device and lease."""
-    for record in _in_time(evidence):
+    for record in _in_time(source):
         if record.lease is None:
             continue
         for device in record.lease.devices:
             yield {
-                **_round(evidence),
+                **_round(source),
                 "device": device,
                 "device_set": record.lease.device_set,
                 "experiment": record.experiment_id,
@@ -213,12 +219,12 @@ def device_rows(evidence: RoundEvidence) -> Iterator[Row]:
             }
 
 
-def aa_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def aa_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row an A/A check."""
-    drift = evidence.plan.campaign.test_plan.drift
-    for number, check in enumerate(evidence.ledger.aa_checks, start=1):
+    drift = source.plan.campaign.test_plan.drift
+    for number, check in enumerate(source.ledger.aa_checks, start=1):
         yield {
-            **_round(evidence),
+            **_round(source),
             "number": number,
             **check.model_dump(),
             "limit": drift.limit,
@@ -226,11 +232,11 @@ def aa_rows(evidence: RoundEvidence) -> Iterator[Row]:
         }
 
 
-def event_rows(evidence: RoundEvidence) -> Iterator[Row]:
+def event_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row an event."""
-    for position, event in enumerate(evidence.events):
+    for position, event in enumerate(source.events):
         yield {
-            **_round(evidence),
+            **_round(source),
             "position": position,
             "time_utc": event.time,
             "kind": event.kind,
@@ -238,7 +244,7 @@ def event_rows(evidence: RoundEvidence) -> Iterator[Row]:
         }
 
 
-ROWS: dict[str, Callable[[RoundEvidence], Iterator[Row]]] = {
+ROWS: dict[str, Callable[[RoundSource], Iterator[Row]]] = {
     "rounds": round_rows,
     "lanes": lane_rows,
     "attempts": attempt_rows,
@@ -251,8 +257,8 @@ ROWS: dict[str, Callable[[RoundEvidence], Iterator[Row]]] = {
 }
 
 
-def _in_time(evidence: RoundEvidence) -> list[ExperimentRecord]:
-    return sorted(evidence.experiments(), key=lambda record: (record.started_utc, record.experiment_id))
+def _in_time(source: RoundSource) -> list[ExperimentRecord]:
+    return sorted(source.experiments(), key=lambda record: (record.started_utc, record.experiment_id))
 
 
 def _estimate(verdict: VerdictRecord | None) -> Row:
@@ -266,12 +272,14 @@ def _why_no_estimate(ticket: TicketRecord) -> str | None:
     return None if ticket.verdict.gain is not None else f"{ticket.verdict.verdict}: {ticket.verdict.reason}"
 
 
-def _deciding_rerun(ledger: RoundLedger) -> RerunRecord | None:
+def _deciding_rerun(ledger: RoundLedger | OpenLedger) -> RerunRecord | None:
     passing = [record for record in ledger.rerun if record.verdict.verdict == "pass"]
     return next(iter([*passing, *ledger.rerun[:1]]), None)
 
 
-def _added_up(ledger: RoundLedger, rerun: RerunRecord | None, direction: Direction) -> float | None:
+def _added_up(
+    ledger: RoundLedger | OpenLedger, rerun: RerunRecord | None, direction: Direction
+) -> float | None:
     """What the selected tickets promise together: added up in the unit, then as a fraction like a gain."""
     if rerun is None:
         return None
@@ -285,7 +293,9 @@ def _added_up(ledger: RoundLedger, rerun: RerunRecord | None, direction: Directi
     return round(total / base if direction == "lower" else total / (base + total), 9)
 
 
-def _why_no_gain(ledger: RoundLedger) -> str:
+def _why_no_gain(ledger: RoundLedger | OpenLedger) -> str:
+    if isinstance(ledger, OpenLedger):
+        return "the round is not closed"
     if not ledger.composition:
         return "no ticket passed"
     if not ledger.rerun:

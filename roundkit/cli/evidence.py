@@ -1,4 +1,4 @@
-"""Commands on evidence: report, audit, notebook."""
+"""Commands on evidence: report, audit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from roundkit.cli.app import app
 
 @app.command(rich_help_panel="Evidence")
 def report(
-    source: Annotated[Path, typer.Argument(metavar="EVIDENCE_DIR", help="The evidence of a closed round.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="EVIDENCE_DIR|ROUND_DIR", help="A round's evidence, or its directory."),
+    ],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
-    """Write one self-contained, offline HTML file about a closed round."""
+    """Write one self-contained, offline HTML file about a round; provisional while the round is open."""
+    import sys
+
     from roundkit.report import build_report
 
-    build_report(source, out)
+    build_report(source, out, progress=sys.stderr.isatty())
     typer.echo(str(out))
 
 
@@ -44,22 +49,3 @@ def audit(
             render(done)
     if not all(done.passed for done in reports):
         raise typer.Exit(1)
-
-
-@app.command(rich_help_panel="Evidence")
-def notebook(
-    name: Annotated[str, typer.Argument(help="A shipped notebook's name, or a path.")],
-    out: Annotated[Path, typer.Option(help="The executed notebook to write.")],
-    parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="KEY=VALUE", help="May be repeated.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Also write this HTML file.")] = None,
-) -> None:
-    """Run a notebook with parameters; an unknown parameter or a wrong type is refused."""
-    from roundkit.report import run_notebook
-
-    pairs = [item.partition("=") for item in parameter or []]
-    if any(not sign for _, sign, _ in pairs):
-        raise typer.BadParameter("a parameter is given as KEY=VALUE")
-    run_notebook(name, {key: value for key, _, value in pairs}, out, html)
-    typer.echo(str(html or out))

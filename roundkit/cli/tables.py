@@ -36,6 +36,16 @@ def percent(fraction: float | None) -> str:
     return "–" if fraction is None else f"{100 * fraction:+.1f} %"
 
 
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text under headings."""
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    console().print(table)
+
+
 def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -> None:
     """Print how a round stands."""
     from roundkit.rules.agent_cost import cost_line

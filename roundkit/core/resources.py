@@ -19,6 +19,12 @@ def shipped(kind: str) -> Path:
     raise FileNotFoundError(f"this installation of roundkit has no {kind} folder; install it again")
 
 
+def near(path: str | Path) -> Path | None:
+    """Return a folder given by a path that is absolute, or relative to this folder or one above it."""
+    here = Path.cwd()
+    return next((each / path for each in (here, *here.parents) if (each / path).is_dir()), None)
+
+
 def harness_folder() -> Path:
     """Return the folder of the standard-library-only benchmark harness."""
     return _PACKAGE / "harness"

@@ -46,7 +46,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def joined(words: list[str]) -> str:

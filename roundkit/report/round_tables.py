@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from roundkit.evidence import RoundEvidence
+from roundkit.models.attempts import AttemptRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, LaneRecord, TicketRecord
 from roundkit.models.measurement import VerdictRecord
 from roundkit.report import round_words as words
 from roundkit.report.markup import interval
 from roundkit.report.views import Heading, Missing, Table, Value
+from roundkit.rounds.snapshot import OpenLane, OpenRound, RoundSource
 
 
-def decision_table(evidence: RoundEvidence) -> Table:
+def decision_table(source: RoundSource) -> Table:
     """One row a lane: its ticket, verdict, gain, what became of it and why."""
-    ledger = evidence.ledger
+    ledger = source.ledger
     steps = {step.lane: step for step in ledger.composition}
     return Table(
-        words.titled(evidence, "What was decided about each lane"),
+        words.titled(source, "What was decided about each lane"),
         (
             Heading("lane", "code"),
             Heading("ticket", "code"),
@@ -26,14 +27,14 @@ def decision_table(evidence: RoundEvidence) -> Table:
             Heading("outcome"),
             Heading("reason", "prose"),
         ),
-        tuple(_decision_row(evidence, record, steps.get(record.lane)) for record in ledger.lanes),
+        tuple(_decision_row(source, record, steps.get(record.lane)) for record in ledger.lanes),
     )
 
 
 def _decision_row(
-    evidence: RoundEvidence, record: LaneRecord, step: CompositionStep | None
+    source: RoundSource, record: LaneRecord | OpenLane, step: CompositionStep | None
 ) -> tuple[Value, ...]:
-    ticket = words.telling_ticket(evidence, record)
+    ticket = words.telling_ticket(source, record)
     verdict = ticket.verdict if ticket else None
     return (
         record.lane,
@@ -47,10 +48,10 @@ def _decision_row(
     )
 
 
-def lanes_table(evidence: RoundEvidence) -> Table:
+def lanes_table(source: RoundSource) -> Table:
     """What each lane set out to do, and what its agents cost where it had any."""
-    plan = evidence.plan
-    costs = {record.lane: record.cost for record in evidence.ledger.lanes}
+    plan = source.plan
+    costs = {record.lane: record.cost for record in source.ledger.lanes}
     had_agents = any(costs.values())
     return Table(
         "Lanes as planned",
@@ -82,10 +83,10 @@ def lanes_table(evidence: RoundEvidence) -> Table:
     )
 
 
-def all_tickets(evidence: RoundEvidence) -> Table:
+def all_tickets(source: RoundSource) -> Table:
     """Every ticket with the numbers behind its verdict."""
     return Table(
-        words.titled(evidence, "Every ticket"),
+        words.titled(source, "Every ticket"),
         (
             Heading("#", "number"),
             Heading("ticket", "code"),
@@ -105,16 +106,16 @@ def all_tickets(evidence: RoundEvidence) -> Table:
                 interval(ticket.verdict.low, ticket.verdict.high) or None if ticket.verdict else None,
                 ticket.verdict.z if ticket.verdict else None,
                 ticket.verdict.pairs if ticket.verdict else None,
-                ticket.verdict.sentence if ticket.verdict else f"rejected: {ticket.reject_cause}",
+                _why(ticket),
             )
-            for ticket in evidence.ledger.tickets
+            for ticket in source.ledger.tickets
         ),
     )
 
 
-def composition_table(evidence: RoundEvidence) -> Table:
+def composition_table(source: RoundSource) -> Table:
     """Every composition step and rerun with its measurement."""
-    ledger = evidence.ledger
+    ledger = source.ledger
     steps: list[tuple[Value, ...]] = [
         (
             f"{step.step}. {step.lane}",
@@ -142,7 +143,7 @@ def composition_table(evidence: RoundEvidence) -> Table:
         for record in ledger.rerun
     ]
     return Table(
-        words.titled(evidence, "Composition and rerun"),
+        words.titled(source, "Composition and rerun"),
         (
             Heading("step"),
             Heading("verdict", "verdict"),
@@ -154,13 +155,15 @@ def composition_table(evidence: RoundEvidence) -> Table:
             Heading("outcome"),
         ),
         tuple(steps + reruns),
-        empty="No ticket passed, so nothing was composed and nothing was rerun.",
+        empty="Nothing is composed before the round is closed."
+        if isinstance(source, OpenRound)
+        else "No ticket passed, so nothing was composed and nothing was rerun.",
     )
 
 
-def rejected_table(evidence: RoundEvidence) -> Table:
+def rejected_table(source: RoundSource) -> Table:
     """Every submission that was turned away, with its cause."""
-    ledger = evidence.ledger
+    ledger = source.ledger
     tickets: list[tuple[Value, ...]] = [
         (ticket.lane, ticket.ticket, ticket.reject_cause, ticket.reject_detail, ticket.intake_utc)
         for ticket in ledger.tickets
@@ -184,11 +187,56 @@ def rejected_table(evidence: RoundEvidence) -> Table:
     )
 
 
+def attempts_table(source: RoundSource) -> Table:
+    """Every attempt of an agent: how it ended, what it is charged and what it used."""
+    return Table(
+        "Attempts",
+        (
+            Heading("lane", "code"),
+            Heading("attempt", "number"),
+            Heading("run", "code"),
+            Heading("phase"),
+            Heading("claimed", "time"),
+            Heading("charged (µUSD)", "number"),
+            Heading("used (µUSD)", "number"),
+            Heading("tokens", "number"),
+            Heading("wall time (s)", "number"),
+        ),
+        tuple(_attempt_row(record) for record in source.ledger.attempts),
+        empty="No attempt of an agent is in the ledger: lanes were filled by hand, or not at all.",
+    )
+
+
+def _attempt_row(record: AttemptRecord) -> tuple[Value, ...]:
+    binding, actual = record.binding, record.actual
+    unsettled = Missing(f"{record.phase}, never settled")
+    uncounted = Missing("nobody counted")
+    used: list[Value] = [
+        unsettled if actual is None else uncounted if amount is None else amount
+        for amount in ((actual.micro_usd, actual.tokens, actual.wall_s) if actual else (None, None, None))
+    ]
+    return (
+        binding.lane,
+        binding.ordinal,
+        binding.run_id,
+        record.phase,
+        record.claimed_utc,
+        binding.worst_case.micro_usd,
+        *used,
+    )
+
+
+def _why(ticket: TicketRecord) -> str:
+    if ticket.verdict is not None:
+        return ticket.verdict.sentence
+    return f"rejected: {ticket.reject_cause}" if ticket.reject_cause else f"{ticket.state}, not measured yet"
+
+
 def _gain(ticket: TicketRecord | None) -> Value:
     if ticket is None:
         return Missing("nothing was submitted")
     if ticket.verdict is None:
-        return Missing(f"rejected, {ticket.reject_cause}")
+        return Missing(f"rejected, {ticket.reject_cause}" if ticket.reject_cause else ticket.state)
     return _verdict_gain(ticket.verdict)
 
 

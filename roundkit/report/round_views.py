@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from roundkit import __version__
-from roundkit.audit import AuditReport
+from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
-from roundkit.evidence import RoundEvidence, open_evidence
+from roundkit.core.resources import near
+from roundkit.evidence import RoundEvidence
 from roundkit.models.base import Provenance
 from roundkit.report import round_words as words
 from roundkit.report.markup import counted, escape, moment, percent
+from roundkit.report.open_words import PROVISIONAL, paused_sentence
+from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.views import Heading, Html, Table
+from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
 
 _NO_MODEL: dict[Provenance, str] = {
     "scripted": "Scripted lanes: candidates prepared beforehand. This is not evidence about any model.",
@@ -22,98 +26,152 @@ _NO_MODEL: dict[Provenance, str] = {
 }
 
 
-def open_round(path: str | Path) -> RoundEvidence:
-    """Open evidence by a path that is absolute, or relative to this folder or one above it.
+def open_round(path: str | Path) -> RoundSource:
+    """Open a round by a path that is absolute, or relative to this folder or one above it.
+
+    Args:
+        path: Its evidence folder, or its directory; a directory whose evidence was exported gives that.
 
     Raises:
-        Refused: ``no-evidence``, or whatever is wrong with the folder.
+        Refused: ``no-round``, or whatever is wrong with the folder.
     """
-    wanted = Path(path)
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / wanted).is_dir():
-            return open_evidence(folder / wanted)
+    found = near(path)
+    if found is not None:
+        return open_source(found)
     raise refuse(
-        "no-evidence",
-        f"there is no folder {wanted.name!r}",
+        "no-round",
+        f"there is no folder {Path(path).name!r}",
         place="evidence",
-        remedy="give the path of the folder that holds index.json",
+        remedy="give the path of an evidence folder, which holds index.json, or of a round directory",
     )
 
 
-def headline(evidence: RoundEvidence) -> Html:
-    """What was decided, in a sentence and its figures."""
-    ledger = evidence.ledger
-    decided, why = words.decision(evidence), words.why(evidence)
+def audited(source: RoundSource) -> AuditReport | None:
+    """Return the audit of a round's evidence; None while it has none."""
+    return None if isinstance(source, OpenRound) else audit_round(source.path)
+
+
+def headline(source: RoundSource) -> Html:
+    """What was decided, in a sentence and its figures; of an open round, that nothing is yet."""
+    ledger, decided, why = source.ledger, words.decision(source), words.why(source)
+    cells = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _figures(source)
+    )
+    notes = _notes(source)
+    warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes)
+    when = (
+        f"open, as of {moment(source.as_of)}"
+        if isinstance(source, OpenRound)
+        else f"closed {moment(source.ledger.closed_utc)}"
+    )
+    return Html(
+        f'<header class="rk-head"><p class="rk-eyebrow">Round {escape(ledger.round_id)} of campaign '
+        f"{escape(ledger.campaign_id)}, {when}</p>"
+        f"<h1>{escape(decided)}</h1>{warned}"
+        f'<p class="rk-lead">{escape(why)}</p><dl class="rk-figures">{cells}</dl>'
+        f'<p class="rk-statement">{escape(ledger.statement)}</p></header>',
+        "\n".join([decided, why, *notes, ledger.statement]),
+    )
+
+
+def _figures(source: RoundSource) -> tuple[tuple[str, str], ...]:
+    ledger = source.ledger
     passed = sum(ticket.verdict is not None and ticket.verdict.verdict == "pass" for ticket in ledger.tickets)
-    figures = (
-        ("gain", percent(ledger.gain) if ledger.gain is not None else "none"),
+    counts = (
         ("lanes", str(len(ledger.lanes))),
         ("tickets", str(len(ledger.tickets))),
         ("passed alone", str(passed)),
-        ("in the new incumbent", str(len(words.kept_lanes(evidence)))),
     )
-    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
-    counted_ones = evidence.run_spec.benchmark.instrument == "instructions"
-    left_out = f'<p class="rk-provenance">{escape(words.INSTRUCTIONS)}</p>' if counted_ones else ""
-    return Html(
-        f'<header class="rk-head"><p class="rk-eyebrow">Round {escape(ledger.round_id)} of campaign '
-        f"{escape(ledger.campaign_id)}, closed {moment(ledger.closed_utc)}</p>"
-        f"<h1>{escape(decided)}</h1>{_provenance(evidence)}"
-        f'<p class="rk-lead">{escape(why)}</p><dl class="rk-figures">{cells}</dl>{left_out}'
-        f'<p class="rk-statement">{escape(ledger.statement)}</p></header>',
-        "\n".join([decided, why, *([words.INSTRUCTIONS] if counted_ones else []), ledger.statement]),
+    if isinstance(source, OpenRound):
+        waiting = sum(ticket.state in {"queued", "measuring"} for ticket in ledger.tickets)
+        return (("gain", "not known yet"), *counts, ("waiting", str(waiting)))
+    gain = percent(ledger.gain) if ledger.gain is not None else "none"
+    return (("gain", gain), *counts, ("in the new incumbent", str(len(words.kept_lanes(source)))))
+
+
+def _notes(source: RoundSource) -> list[str]:
+    """Return what a reader has to know first: provisional, paused, made by whom, and what is left out."""
+    open_ones = (
+        [PROVISIONAL, *filter(None, [paused_sentence(source)])] if isinstance(source, OpenRound) else []
     )
+    made = [_NO_MODEL[kind] for kind in words.provenances(source) if _NO_MODEL[kind]]
+    left_out = [words.INSTRUCTIONS] if source.run_spec.benchmark.instrument == "instructions" else []
+    return [*open_ones, *made, *left_out]
 
 
-def _provenance(evidence: RoundEvidence) -> str:
-    notes = [_NO_MODEL[kind] for kind in words.provenances(evidence) if _NO_MODEL[kind]]
-    return "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes)
-
-
-def rerun_note(evidence: RoundEvidence) -> Html:
+def rerun_note(source: RoundSource) -> Html:
     """What the rerun said, in words."""
-    text = words.rerun_sentence(evidence)
+    text = words.rerun_sentence(source)
     return Html(f"<p>{escape(text)}</p>", text)
 
 
-def measurement_notes(evidence: RoundEvidence) -> Html:
+def samples_note(source: RoundSource) -> Html:
+    """Whose raw samples are shown, and where the others are."""
+    text = words.samples_sentence(source)
+    return Html(f"<p>{escape(text)}</p>", text)
+
+
+def measurement_notes(source: RoundSource) -> Html:
     """How the figures were measured, and what could be forged."""
-    rows = words.protocol(evidence)
+    rows = words.protocol(source)
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    warned = words.warnings(evidence.run_spec)
+    warned = words.warnings(source.run_spec)
     labels = "".join(f'<p class="rk-provenance">{escape(warning)}</p>' for warning in warned)
     text = "\n".join([*warned, *(f"{name}: {value}" for name, value in rows)])
     return Html(f'{labels}<dl class="rk-facts">{items}</dl>', text)
 
 
-def footer(evidence: RoundEvidence, audit: AuditReport) -> Html:
+def footer(source: RoundSource, audit: AuditReport | None) -> Html:
     """Digests, versions, the result of the audit, and the command that repeats it."""
-    ledger, index = evidence.ledger, evidence.index
-    result = (
-        f"{counted(len(audit.checks), 'check')}, all passed"
-        if audit.passed
-        else f"{len(audit.failures)} of {counted(len(audit.checks), 'check')} FAILED"
+    rows = _open_footer(source) if isinstance(source, OpenRound) else _closed_footer(source, audit)
+    items = "".join(
+        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
     )
+    failures = audit.failures if audit is not None else ()
+    failed = Table(
+        "Checks that failed",
+        (Heading("check"), Heading("where", "code"), Heading("detail", "prose")),
+        tuple((check.name, check.where, check.detail) for check in failures),
+    )
+    more = failed.to_html() if failures else ""
+    text = "\n".join(f"{name}: {value}" for name, value in rows)
+    return Html(f'{more}<footer class="rk-foot"><dl class="rk-facts">{items}</dl></footer>', text)
+
+
+def _closed_footer(source: RoundEvidence, audit: AuditReport | None) -> tuple[tuple[str, str], ...]:
+    ledger, index = source.ledger, source.index
     place = f"evidence/{ledger.campaign_id}/rounds/{ledger.round_id}"
-    rows = (
-        ("round plan, SHA-256", evidence.round_digest),
-        ("evidence index, SHA-256", evidence.digest),
+    return (
+        ("round plan, SHA-256", source.round_digest),
+        ("evidence index, SHA-256", source.digest),
         ("previous round's index", index.previous or "none: the campaign's first round"),
         ("incumbent I0", ledger.incumbent),
         ("exported by", f"roundkit {index.tool_version}"),
         ("reported by", f"roundkit {__version__}"),
-        ("audit", result),
-        ("recompute with", f"roundkit audit {place} --expect {evidence.digest}"),
+        ("audit", audit_result(audit)),
+        ("recompute with", f"roundkit audit {place} --expect {source.digest}"),
     )
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
+
+
+def _open_footer(source: OpenRound) -> tuple[tuple[str, str], ...]:
+    return (
+        ("round plan, SHA-256", source.round_digest),
+        ("evidence", "none before the round is closed: nobody can recompute this page"),
+        ("incumbent I0", source.ledger.incumbent),
+        ("reported by", f"roundkit {__version__}"),
+        ("close it with", "roundkit close ROUND_DIR"),
     )
-    failures = Table(
-        "Checks that failed",
-        (Heading("check"), Heading("where", "code"), Heading("detail", "prose")),
-        tuple((check.name, check.where, check.detail) for check in audit.failures),
-    )
-    more = failures.to_html() if audit.failures else ""
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'{more}<footer class="rk-foot"><dl class="rk-facts">{items}</dl></footer>', text)
+
+
+def audit_result(audit: AuditReport | None) -> str:
+    """Return the result of an audit in a few words."""
+    if audit is None:
+        return "not audited"
+    checks = counted(len(audit.checks), "check")
+    return f"{checks}, all passed" if audit.passed else f"{len(audit.failures)} of {checks} FAILED"
+
+
+def round_verdict(source: RoundSource, audit: AuditReport | None) -> Outcome:
+    """Return the verdict that a round's notebook ends with: failed where its evidence does not agree."""
+    done = audit is None or audit.passed
+    return conclude(done, words.page_title(source), words.audit_sentence(audit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from roundkit.audit import AuditReport
-from roundkit.evidence import RoundEvidence
 from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
@@ -11,7 +10,12 @@ from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
 from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
+from roundkit.report.open_words import open_decision, open_why
+from roundkit.rounds.snapshot import OpenLane, OpenRound, RoundSource
 from roundkit.rules.outcome import ending_of
+
+MOST_EXPERIMENTS = 8
+"""Experiments whose raw samples a report draws."""
 
 FORGEABLE = (
     "Reported, forgeable: the candidate runs in the process that reports the result. Only gross disagreement "
@@ -39,19 +43,21 @@ _GAINS: dict[Direction, str] = {
 }
 
 
-def kept_lanes(evidence: RoundEvidence) -> tuple[str, ...]:
+def kept_lanes(source: RoundSource) -> tuple[str, ...]:
     """Return the lanes that are in the new incumbent."""
-    return ending_of(evidence.ledger.rerun).lanes
+    return ending_of(source.ledger.rerun).lanes
 
 
-def provenances(evidence: RoundEvidence) -> list[Provenance]:
+def provenances(source: RoundSource) -> list[Provenance]:
     """Return what produced the tickets, each once."""
-    return sorted({ticket.provenance for ticket in evidence.ledger.tickets})
+    return sorted({ticket.provenance for ticket in source.ledger.tickets})
 
 
-def decision(evidence: RoundEvidence) -> str:
+def decision(source: RoundSource) -> str:
     """Return what the round decided, in one line."""
-    ledger, metric = evidence.ledger, evidence.plan.campaign.metric
+    if isinstance(source, OpenRound):
+        return open_decision(source)
+    ledger, metric = source.ledger, source.plan.campaign.metric
     if ledger.gain is None:
         return "The incumbent stays"
     return f"New incumbent: {percent(change(ledger.gain, metric.direction))} {metric.direction} {metric.name}"
@@ -66,27 +72,29 @@ def change(gain: float, direction: Direction) -> float:
     return gain if direction == "lower" else gain / (1.0 - gain)
 
 
-def why(evidence: RoundEvidence) -> str:
+def why(source: RoundSource) -> str:
     """Return why the round decided so."""
-    ledger = evidence.ledger
+    if isinstance(source, OpenRound):
+        return open_why(source)
+    ledger = source.ledger
     if not ledger.composition:
         submitted = counted(len(ledger.tickets), "ticket")
         return f"None of {submitted} showed a gain that the plan's gates accept, so nothing was composed."
     accepted = ending_of(ledger.rerun).accepted
     if accepted is None:
-        return f"{rerun_sentence(evidence)} A gain that a fresh measurement does not confirm is not kept."
+        return f"{rerun_sentence(source)} A gain that a fresh measurement does not confirm is not kept."
     lost = [step.lane for step in ledger.composition if step.lane not in accepted.lanes]
     dropped = (
         f" {joined(lost)} passed alone and {'is' if len(lost) == 1 else 'are'} not in it." if lost else ""
     )
-    return f"It holds {_lanes(accepted.lanes)}. {rerun_sentence(evidence)}{dropped}"
+    return f"It holds {_lanes(accepted.lanes)}. {rerun_sentence(source)}{dropped}"
 
 
-def rerun_sentence(evidence: RoundEvidence) -> str:
+def rerun_sentence(source: RoundSource) -> str:
     """Return what the reruns said, beside what the tickets had promised."""
-    ledger, metric = evidence.ledger, evidence.plan.campaign.metric
+    ledger, metric = source.ledger, source.plan.campaign.metric
     if not ledger.rerun:
-        return "Nothing was rerun."
+        return "Nothing was rerun." if ledger.closed_utc else "Nothing was rerun yet."
     parts = []
     for record in ledger.rerun:
         verdict = record.verdict
@@ -103,30 +111,54 @@ def rerun_sentence(evidence: RoundEvidence) -> str:
     return " ".join(parts)
 
 
-def telling_ticket(evidence: RoundEvidence, record: LaneRecord) -> TicketRecord | None:
+def telling_ticket(source: RoundSource, record: LaneRecord | OpenLane) -> TicketRecord | None:
     """Return the lane's selected ticket, else its last measured one, else its last."""
-    own = [ticket for ticket in evidence.ledger.tickets if ticket.lane == record.lane]
+    own = [ticket for ticket in source.ledger.tickets if ticket.lane == record.lane]
     chosen = [ticket for ticket in own if ticket.ticket == record.selected]
     measured = [ticket for ticket in own if ticket.verdict is not None]
     return next(iter([*chosen, *measured[-1:], *own[-1:]]), None)
 
 
-def telling_experiments(evidence: RoundEvidence) -> tuple[str, ...]:
-    """Return the experiments whose raw samples tell most: each selected ticket's, and the reruns'."""
-    tickets = {ticket.ticket: ticket for ticket in evidence.ledger.tickets}
-    selected = [tickets[record.selected] for record in evidence.ledger.lanes if record.selected]
-    wanted = [ticket.experiments[-1] for ticket in selected]
-    reruns = [record.experiment for record in evidence.ledger.rerun if record.experiment is not None]
-    return (*wanted, *reruns)
+def telling_experiments(source: RoundSource) -> tuple[str, ...]:
+    """Return the experiments whose raw samples tell most: the reruns', then those of the best tickets.
+
+    A ticket is told by its last experiment. Lanes that composed come first, then whatever passed; where
+    nothing did, the last ticket that was measured.
+    """
+    ledger = source.ledger
+    reruns = [record.experiment for record in ledger.rerun if record.experiment is not None]
+    selected = [record.selected for record in ledger.lanes if record.selected]
+    measured = [ticket for ticket in ledger.tickets if ticket.verdict and ticket.experiments]
+    telling = [ticket for ticket in measured if ticket.ticket in selected]
+    telling = telling or [
+        ticket for ticket in measured if ticket.verdict and ticket.verdict.verdict == "pass"
+    ]
+    best = sorted(
+        telling or measured[-1:], key=lambda ticket: -((ticket.verdict and ticket.verdict.gain) or 0.0)
+    )
+    return (*reruns, *(ticket.experiments[-1] for ticket in best))[:MOST_EXPERIMENTS]
 
 
-def page_title(evidence: RoundEvidence) -> str:
+def samples_sentence(source: RoundSource) -> str:
+    """Return whose raw samples are shown, and how many are not."""
+    shown, there = len(telling_experiments(source)), len(source.experiment_ids)
+    if not there:
+        return "Nothing was measured yet." if source.ledger.closed_utc is None else "Nothing was measured."
+    return (
+        f"{counted(shown, 'experiment')} of {there}: the reruns, and the tickets that passed with the "
+        f"largest estimates. The frame of trials holds all of them, and the evidence their raw samples."
+    )
+
+
+def page_title(source: RoundSource) -> str:
     """Return the title of a round's page."""
-    return f"{evidence.ledger.campaign_id} {evidence.ledger.round_id}: {decision(evidence)}"
+    return f"{source.ledger.campaign_id} {source.ledger.round_id}: {decision(source)}"
 
 
-def audit_sentence(audit: AuditReport) -> str:
-    """Return the result of an audit in words."""
+def audit_sentence(audit: AuditReport | None) -> str:
+    """Return the result of an audit in words; None stands for a round that has nothing to audit yet."""
+    if audit is None:
+        return "provisional: there is no evidence to audit before the round is closed"
     if audit.passed:
         return f"all {len(audit.checks)} checks of the audit passed"
     first = audit.failures[0]
@@ -135,8 +167,8 @@ def audit_sentence(audit: AuditReport) -> str:
 
 
 def verdict_word(ticket: TicketRecord) -> str:
-    """Return the verdict, or that the ticket was rejected."""
-    return ticket.verdict.verdict if ticket.verdict else "rejected"
+    """Return the verdict, or else the ticket's state."""
+    return ticket.verdict.verdict if ticket.verdict else ticket.state
 
 
 def step_words(step: CompositionStep) -> str:
@@ -146,25 +178,25 @@ def step_words(step: CompositionStep) -> str:
     return f"step {step.step}: {kept}{gain}"
 
 
-def protocol(evidence: RoundEvidence) -> tuple[tuple[str, str], ...]:
+def protocol(source: RoundSource) -> tuple[tuple[str, str], ...]:
     """Return how the round was measured, as name and value."""
-    plan, spec = evidence.plan, evidence.run_spec
+    plan, spec = source.plan, source.run_spec
     gates, metric = plan.gates, plan.campaign.metric
     return (
         ("metric", f"{metric.name} in {metric.unit}, {metric.direction} is better"),
         ("a gain is", _GAINS[metric.direction]),
         ("instrument", _INSTRUMENTS[spec.benchmark.instrument]),
-        *((("counted by", _counted_by(evidence)),) if spec.counting_tool is not None else ()),
-        ("who holds the clock", _clock(evidence)),
+        *((("counted by", _counted_by(source)),) if spec.counting_tool is not None else ()),
+        ("who holds the clock", _clock(source)),
         ("one experiment", _experiment(plan)),
-        ("statistic", _statistics(evidence)),
+        ("statistic", _statistics(source)),
         ("a pass needs", f"{number(gates.sigma_min)} sigma and a gain of {percent(gates.min_gain)} or more"),
         ("a fail needs", f"the same evidence of a loss beyond {percent(gates.loss_margin)}, or what broke"),
         ("guards", _guards(plan)),
         ("A/A checks", f"first of all, then every {counted(plan.aa_interval, 'measured ticket')}"),
         ("repeated at most", f"{counted(gates.remeasure_limit, 'time')}, where the infrastructure broke"),
         ("devices", _devices(plan)),
-        ("machine", _machines(evidence)),
+        ("machine", _machines(source)),
         ("composed lanes alone once more", "yes" if plan.composition.fresh_standalone else "no"),
         ("when the rerun fails", plan.composition.fallback),
     )
@@ -179,15 +211,15 @@ def _more(gain: float) -> str:
     return f"{percent(abs(changed))} {'more' if changed >= 0 else 'less'} than before"
 
 
-def _clock(evidence: RoundEvidence) -> str:
-    if evidence.run_spec.benchmark.single_process:
+def _clock(source: RoundSource) -> str:
+    if source.run_spec.benchmark.single_process:
         return "the benchmark's own process, which imports the candidate: reported, forgeable"
     return "a protected driver; the candidate answers from another process"
 
 
-def titled(evidence: RoundEvidence, title: str) -> str:
+def titled(source: RoundSource, title: str) -> str:
     """Return the title of a table of figures, with what they leave out."""
-    counted_ones = evidence.run_spec.benchmark.instrument == "instructions"
+    counted_ones = source.run_spec.benchmark.instrument == "instructions"
     return f"{title} ({INSTRUCTIONS_SAY_NOTHING})" if counted_ones else title
 
 
@@ -201,10 +233,10 @@ def warnings(spec: RunSpec) -> tuple[str, ...]:
     return tuple(words for words, holds in stands.items() if holds)
 
 
-def _counted_by(evidence: RoundEvidence) -> str:
-    trials = [trial for record in evidence.experiments() for trial in record.trials]
+def _counted_by(source: RoundSource) -> str:
+    trials = [trial for record in source.experiments() for trial in record.trials]
     versions = {f"{trial.counted.tool}, {trial.counted.version}" for trial in trials if trial.counted}
-    return joined(sorted(versions)) or f"{evidence.run_spec.counting_tool}: nothing was counted"
+    return joined(sorted(versions)) or f"{source.run_spec.counting_tool}: nothing was counted"
 
 
 def _experiment(plan: RoundPlan) -> str:
@@ -225,8 +257,8 @@ def _early(gates: Gates) -> str:
     )
 
 
-def _statistics(evidence: RoundEvidence) -> str:
-    ledger = evidence.ledger
+def _statistics(source: RoundSource) -> str:
+    ledger = source.ledger
     verdicts = [ticket.verdict for ticket in ledger.tickets if ticket.verdict is not None]
     used = {verdict.statistic for verdict in verdicts if verdict.statistic is not None}
     names = {"t": "t with n−2 degrees of freedom", "signed-rank": "exact signed rank"}
@@ -250,5 +282,5 @@ def _devices(plan: RoundPlan) -> str:
     return f"{joined(sets)}, {'pinned' if plan.cpu_pinning else 'not pinned'}"
 
 
-def _machines(evidence: RoundEvidence) -> str:
-    return joined(sorted({record.machine for record in evidence.experiments()})) or "nothing was measured"
+def _machines(source: RoundSource) -> str:
+    return joined(sorted({record.machine for record in source.experiments()})) or "nothing was measured"

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.errors import RoundkitError
 from roundkit.core.files import atomic_write
-from roundkit.core.resources import shipped
-from roundkit.evidence import open_evidence
 from roundkit.report.html import render_html
 from roundkit.report.outcome import Outcome, read_outcome
 from roundkit.report.parameters import read_parameters, validate_parameters
+from roundkit.report.shelf import find_notebook, notebook_bytes, read_notebook
+from roundkit.rounds.snapshot import open_source
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,14 @@ def run_notebook(
         Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``: nothing was started or written.
         NotebookFailed: a cell failed, the kernel ended early, or the last cell said ``failed``.
     """
-    import nbformat
-
     source = find_notebook(name_or_path)
-    notebook: Any = nbformat.read(source, as_version=4)  # type: ignore[no-untyped-call]
-    declared = read_parameters(notebook, place=source.name)
+    declared = read_parameters(read_notebook(source), place=source.name)
     values = validate_parameters(declared, parameters, place=source.name)
     executed = _execute(source, values, progress=progress)
     outcome = read_outcome(executed)
     tidy(executed, values, out.parent)
     out.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(out, _notebook_bytes(executed))
+    atomic_write(out, notebook_bytes(executed))
     if outcome.outcome != "done":
         raise NotebookFailed(source.stem, outcome.sentence, out)
     if html is not None:
@@ -83,44 +80,28 @@ def run_notebook(
     return NotebookRun(out, html, outcome)
 
 
-def build_report(evidence: Path, out_html: Path) -> NotebookRun:
-    """Write the report of a closed round as one offline HTML file.
+def build_report(source: Path, out_html: Path, *, progress: bool = False) -> NotebookRun:
+    """Write the report of a round as one offline HTML file, marked provisional while the round is open.
 
     Args:
-        evidence: The round's evidence folder.
-        out_html: The file to write; the same evidence gives the same bytes.
+        source: The round's evidence folder, or its directory.
+        out_html: The file to write; the same evidence, or the same state of a round, gives the same bytes.
+        progress: Whether to show a bar.
 
     Raises:
         EvidenceProblem: the folder is not evidence.
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
-    open_evidence(evidence)
+    open_source(source)
     with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
         executed = Path(scratch) / "round_report.ipynb"
         try:
-            return run_notebook("round_report", {"evidence": str(evidence.resolve())}, executed, out_html)
+            given = {"evidence": str(source.resolve())}
+            return run_notebook("round_report", given, executed, out_html, progress=progress)
         except NotebookFailed as failed:
             kept = out_html.with_suffix(".failed.ipynb")
             atomic_write(kept, executed.read_bytes())
             raise NotebookFailed("round_report", failed.reason, kept) from failed
-
-
-def find_notebook(name_or_path: str | Path) -> Path:
-    """Return the path of a notebook given by path, or by the name of a shipped one.
-
-    Raises:
-        Refused: ``no-notebook``, with the names that exist.
-    """
-    path = Path(name_or_path)
-    if path.suffix == ".ipynb" and path.is_file():
-        return path
-    folder = shipped("notebooks")
-    names = {found.stem: found for found in sorted(folder.glob("*.ipynb"))}
-    if str(name_or_path) in names:
-        return names[str(name_or_path)]
-    raise refuse(
-        "no-notebook", f"there is no notebook {str(name_or_path)!r}", remedy=f"one of {', '.join(names)}"
-    )
 
 
 def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
@@ -172,10 +153,3 @@ def _execute(source: Path, values: Mapping[str, Any], *, progress: bool) -> Any:
 def _is_banner(cell: Any) -> bool:
     """Papermill puts a cell of its own in front of a failed one; the error itself stays."""
     return any(tag.startswith("papermill-error-cell") for tag in cell.metadata.get("tags", []))
-
-
-def _notebook_bytes(notebook: Any) -> bytes:
-    import nbformat
-
-    text: str = nbformat.writes(notebook, version=4)  # type: ignore[no-untyped-call]
-    return (text.rstrip("\n") + "\n").encode()

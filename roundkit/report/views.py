@@ -173,7 +173,8 @@ def figure(chart: alt.LayerChart) -> Figure:
 
 
 def _table_of(rows: Sequence[dict[str, Any]], caption: str) -> Table:
-    names = list(rows[0]) if rows else []
+    # Names that begin with an underscore say where a mark is drawn, and nothing to a reader.
+    names = [name for name in rows[0] if not name.startswith("_")] if rows else []
     kinds = {name: _kind_of([row[name] for row in rows]) for name in names}
     return Table(
         caption,

@@ -16,7 +16,7 @@ from roundkit.core.yamlfile import dump_yaml, read_yaml
 from roundkit.models.ledger import CompositionStep, LaneRecord, RoundLedger
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rounds.candidate import COMMITTER, COMMITTER_EMAIL
-from roundkit.rounds.export import evidence_name
+from roundkit.rounds.layout import evidence_name
 from roundkit.rounds.requests import Bench
 from roundkit.rules.outcome import ending_of, entry_reason
 from roundkit.store import RoundStore

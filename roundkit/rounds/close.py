@@ -14,8 +14,8 @@ from roundkit.models.ledger import RoundLedger
 from roundkit.rounds.advance import advance_campaign, check_campaign_file
 from roundkit.rounds.compose import compose, head_after, rerun
 from roundkit.rounds.disk_space import explain_full_disk
-from roundkit.rounds.export import evidence_folder, export_evidence
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.export import export_evidence
+from roundkit.rounds.layout import RoundFolder, evidence_folder
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.measuring import Closer
 from roundkit.rounds.provisioning import provisioned

@@ -11,19 +11,9 @@ from roundkit.evidence.writer import export_round
 from roundkit.models.evidence import SecretReveal
 from roundkit.models.ledger import RoundLedger
 from roundkit.models.round_plan import RoundPlan
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.layout import RoundFolder, evidence_folder
 from roundkit.rounds.requests import Bench
 from roundkit.store import RoundStore
-
-
-def evidence_folder(plan: RoundPlan) -> Path:
-    """Return where a round's evidence goes: beside the campaign file."""
-    return Path(plan.campaign_path).parent / evidence_name(plan)
-
-
-def evidence_name(plan: RoundPlan) -> str:
-    """Return the evidence folder's path relative to the campaign file."""
-    return f"evidence/{plan.campaign.campaign_id}/rounds/{plan.round_id}"
 
 
 def export_evidence(bench: Bench, store: RoundStore, ledger: RoundLedger) -> str:

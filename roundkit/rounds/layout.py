@@ -112,6 +112,16 @@ class RoundFolder:
         return self.clone(lane) / ".roundkit" / "status"
 
 
+def evidence_folder(plan: RoundPlan) -> Path:
+    """Return where a round's evidence goes: beside the campaign file."""
+    return Path(plan.campaign_path).parent / evidence_name(plan)
+
+
+def evidence_name(plan: RoundPlan) -> str:
+    """Return the evidence folder's path relative to the campaign file."""
+    return f"evidence/{plan.campaign.campaign_id}/rounds/{plan.round_id}"
+
+
 def read_plan(folder: RoundFolder) -> RoundPlan:
     """Read the frozen plan and check that it still is the one that was frozen.
 

@@ -13,8 +13,7 @@ from roundkit.core.files import atomic_write
 from roundkit.evidence import EvidenceProblem, open_evidence
 from roundkit.measure.trees import remove_tree
 from roundkit.models.evidence import EvidencePointer
-from roundkit.rounds.export import evidence_folder
-from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.layout import RoundFolder, evidence_folder, read_plan
 from roundkit.rounds.locks import hold_lock
 from roundkit.store import open_store
 

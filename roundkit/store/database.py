@@ -68,6 +68,27 @@ def store_exists(path: Path) -> bool:
         connection.close()
 
 
+def open_snapshot(path: Path) -> RoundStore:
+    """Open a copy, in memory, of a round's database as it is now.
+
+    The copy is taken in one read that neither waits for a writer nor keeps one waiting; afterwards nothing
+    of the round is held. An older schema is brought up to date in the copy alone.
+
+    Raises:
+        sqlite3.OperationalError: there is no database yet.
+        ValueError: the database comes from a newer roundkit.
+    """
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        source.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        source.backup(copy)
+    finally:
+        source.close()
+    migrate(copy)
+    return RoundStore(copy)
+
+
 def open_store(path: Path, *, read_only: bool = False) -> RoundStore:
     """Open the database of a round, creating it when a writer comes first.
 

@@ -4,21 +4,28 @@ A chart holds its data as one inline list of rows, rounded to what is shown; a t
 beside it in every report. Colours are those of Okabe and Ito; shape or text says the same without colour.
 """
 
+from roundkit.analysis.charts.branches import branch_layout
 from roundkit.analysis.charts.budgets import budget_burn
 from roundkit.analysis.charts.comparison import pair_gains
-from roundkit.analysis.charts.composition import composition_chain, interaction_ratios, ticket_against_rerun
+from roundkit.analysis.charts.composition import composition_chain, interaction_ratios
 from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_wait
+from roundkit.analysis.charts.overview import gain_distribution, rounds_over_time, verdict_counts
+from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
 
 __all__ = [
     "aa_history",
+    "branch_layout",
     "budget_burn",
     "composition_chain",
     "device_timeline",
+    "gain_distribution",
     "gains",
     "interaction_ratios",
     "pair_gains",
     "queue_wait",
     "raw_samples",
+    "rounds_over_time",
     "ticket_against_rerun",
+    "verdict_counts",
 ]

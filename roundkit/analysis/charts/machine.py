@@ -9,6 +9,7 @@ from roundkit.analysis.charts.theme import (
     BLUE,
     GREEN,
     GREY,
+    MOST_MARKS,
     ORANGE,
     PURPLE,
     SKY,
@@ -17,11 +18,14 @@ from roundkit.analysis.charts.theme import (
     horizontal,
     rows_of,
     tip,
+    where_known,
 )
 
 MOST_WAITS = 60
 _HEIGHT = 220
-_ROW_HEIGHT = 36
+_BINS = 200
+_CHECKS_TOGETHER = 50
+_MOST_NAMED = 8
 _PURPOSES = ("ticket", "aa", "compose", "standalone", "rerun", "fallback")
 _PURPOSE_COLOURS = (BLUE, GREY, YELLOW, PURPLE, GREEN, ORANGE)
 
@@ -43,7 +47,14 @@ def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
         )
         .collect()
     )
-    x = alt.X("check:O", title="A/A check", axis=alt.Axis(labelAngle=0))
+    counted, failed = frame.height, frame.filter(pl.col("result") != "passed").height
+    shown = "bars: z of each check; points: the drift statistic; dashed: where the queue pauses"
+    if counted > MOST_MARKS:
+        frame = _worst_of(frame)
+        shown = (
+            f"{counted} checks, of each {_CHECKS_TOGETHER} in a row the one with the largest drift; {shown}"
+        )
+    x = alt.X("check:O", title="A/A check", axis=alt.Axis(labelAngle=0, labelOverlap=True))
     title = "sigma"
     tips = tip({"check:O": "check", "round:N": "round", "z:Q": "z", "drift:Q": "drift", "result:N": "result"})
     names = ("passed", "paused the queue")
@@ -65,26 +76,75 @@ def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
         .encode(x=x, y=alt.value(_HEIGHT / 2), text="missing:N")
     )
     limits = [horizontal(value) for value in sorted(set(frame["limit"].to_list()))]
-    failed = frame.filter(pl.col("result") != "passed").height
     return finish(
-        [horizontal(0.0, dash=False), *limits, bars, line, points, unknown],
+        [
+            horizontal(0.0, dash=False),
+            *limits,
+            *where_known(frame, "z", bars),
+            *where_known(frame, "drift", line, points),
+            unknown,
+        ],
         rows_of(frame),
         title="A/A checks",
-        subtitle="bars: z of each check; points: the drift statistic; dashed: where the queue pauses",
-        description=f"{frame.height} checks of the incumbent against itself; {failed} paused the queue.",
+        subtitle=shown,
+        description=f"{counted} checks of the incumbent against itself; {failed} paused the queue.",
         height=_HEIGHT,
     )
 
 
+def _worst_of(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return of every so many checks in a row the one whose drift statistic is the largest."""
+    together = (pl.col("check") - 1) // _CHECKS_TOGETHER
+    worst = pl.col("drift").abs().fill_null(-1.0).arg_max()
+    return (
+        frame.group_by(together.alias("_together"), maintain_order=True)
+        .agg(pl.all().gather(worst).first())
+        .drop("_together")
+    )
+
+
 def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
-    """Who held which device when, in minutes since the first lease of the round."""
+    """Who held which device when, in minutes since the first lease of the round, and how much of the time."""
+    frame = _leases(devices)
+    used, held, counted = _utilization(frame), frame["device"].n_unique(), frame.height
+    shown = "who held what when"
+    if counted > MOST_MARKS:
+        frame = _in_bins(frame)
+        shown = f"{counted} leases summed up: how much of each of {_BINS} spans a device was held for what"
+    present = [purpose for purpose in _PURPOSES if purpose in frame["purpose"].to_list()]
+    colours = [_PURPOSE_COLOURS[_PURPOSES.index(purpose)] for purpose in present]
+    colour = alt.Color("purpose:N", scale=alt.Scale(domain=present, range=colours), title="purpose, from top")
+    tips = tip({
+        "experiment:N": "experiment", "purpose:N": "purpose", "device:N": "device", "held_s:Q": "held (s)",
+        "from_minute:Q": "from (min)", "to_minute:Q": "to (min)",
+    })  # fmt: skip
+    # Each purpose has a line of its own, so that it can be told without colour.
+    bars = alt.Chart().mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
+        x=alt.X("from_minute:Q", title="minutes since the first lease"), x2="to_minute:Q",
+        y=alt.Y("device:N", title=None), yOffset=alt.YOffset("purpose:N", scale=alt.Scale(domain=present)),
+        color=colour, tooltip=tips,
+    )  # fmt: skip
+    return finish(
+        [bars],
+        rows_of(frame),
+        title="Devices",
+        subtitle=f"{shown}; in use: {used}",
+        description=f"{counted} leases of {held} devices over time. In use: {used}.",
+        height=(14 * max(1, len(present)) + 12) * max(1, held),
+    )
+
+
+def _leases(devices: pl.LazyFrame) -> pl.DataFrame:
+    key = ("campaign", "round")
+    several = devices.select(key).unique().collect().height > 1
+    name = pl.format("{} · device {}", "round", "device") if several else pl.format("device {}", "device")
     minutes = (
-        pl.col("acquired_utc") - pl.col("acquired_utc").min().over("round")
+        pl.col("acquired_utc") - pl.col("acquired_utc").min().over(key)
     ).dt.total_milliseconds() / 60_000
-    frame = (
+    return (
         devices.sort("round", "device", "acquired_utc")
         .select(
-            device=pl.format("device {}", "device"),
+            device=name,
             round="round",
             from_minute=minutes.round(3),
             to_minute=(minutes + pl.col("held_s") / 60).round(3),
@@ -94,34 +154,44 @@ def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
         )
         .collect()
     )
-    used, held = _utilization(frame), frame["device"].n_unique()
-    colour = alt.Color(
-        "purpose:N", scale=alt.Scale(domain=_PURPOSES, range=_PURPOSE_COLOURS), title="purpose"
+
+
+def _in_bins(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each device, purpose and span of time; beyond twenty devices, for all of them."""
+    if frame["device"].n_unique() > MOST_MARKS // _BINS:
+        frame = frame.with_columns(device=pl.lit("all devices"))
+    width = max(float(frame["to_minute"].max() or 0.0) / _BINS, 1e-3)  # type: ignore[arg-type]
+    start = (pl.col("from_minute") / width).floor() * width
+    spans = frame.group_by("device", "purpose", from_minute=start).agg(
+        held_s=pl.col("held_s").sum(),
+        experiment=pl.format("{} leases", pl.len()),
+        round=pl.col("round").min(),
     )
-    tips = tip({
-        "experiment:N": "experiment", "purpose:N": "purpose", "device:N": "device", "held_s:Q": "held (s)",
-        "from_minute:Q": "from (min)", "to_minute:Q": "to (min)",
-    })  # fmt: skip
-    bars = alt.Chart().mark_bar(height=18, stroke="#ffffff", strokeWidth=1).encode(
-        x=alt.X("from_minute:Q", title="minutes since the first lease"), x2="to_minute:Q",
-        y=alt.Y("device:N", title=None), color=colour, tooltip=tips,
-    )  # fmt: skip
-    return finish(
-        [bars],
-        rows_of(frame),
-        title="Devices",
-        subtitle=f"who held what when; in use: {used}",
-        description=f"Leases of {held} devices over time. In use: {used}.",
-        height=_ROW_HEIGHT * max(1, held),
+    share = (pl.col("held_s") / 60 / width).clip(0.0, 1.0)
+    return (
+        spans.with_columns(to_minute=(pl.col("from_minute") + share * width).round(3))
+        .with_columns(pl.col("from_minute").round(3), pl.col("held_s").round(2))
+        .sort("device", "purpose", "from_minute")
+        .select(frame.columns)
     )
 
 
 def _utilization(frame: pl.DataFrame) -> str:
-    span = frame["to_minute"].max()
-    if not isinstance(span, float) or span <= 0:
+    """Return how much of the time from first to last lease each device was held, or all of them together."""
+    held = (
+        frame.group_by("device")
+        .agg(held_s=pl.col("held_s").sum(), round=pl.col("round").first())
+        .join(frame.group_by("round").agg(span_s=pl.col("to_minute").max() * 60), on="round")
+        .filter(pl.col("span_s") > 0)
+        .sort("device")
+    )
+    if not held.height:
         return "nothing was leased"
-    held = frame.group_by("device").agg(pl.col("held_s").sum()).sort("device")
-    return ", ".join(f"{device} {held_s / 60 / span:.0%}" for device, held_s in held.iter_rows())
+    if held.height > _MOST_NAMED:
+        share = held.select(pl.col("held_s").sum() / pl.col("span_s").sum()).item()
+        return f"{share:.0%} of {held.height} devices"
+    shares = held.select("device", pl.col("held_s") / pl.col("span_s"))
+    return ", ".join(f"{device} {share:.0%}" for device, share in shares.iter_rows())
 
 
 def queue_wait(tickets: pl.LazyFrame, devices: pl.LazyFrame) -> alt.LayerChart:
@@ -166,7 +236,7 @@ def queue_wait(tickets: pl.LazyFrame, devices: pl.LazyFrame) -> alt.LayerChart:
     )
     words = f"median {middle:.0f} s" if isinstance(middle, float) else "nobody waited"
     return finish(
-        [bars, unknown],
+        [*where_known(frame, "wait_s", bars), unknown],
         rows_of(frame),
         title="Queue wait",
         subtitle=f"{shown}; {words}",

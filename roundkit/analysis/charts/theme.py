@@ -21,6 +21,15 @@ VERDICTS = ("pass", "fail", "not-measured", "invalid")
 VERDICT_COLOURS = (BLUE, ORANGE, GREY, PURPLE)
 VERDICT_SHAPES = ("circle", "cross", "diamond", "triangle-up")
 
+STATES = (*VERDICTS, "rejected", "waiting")
+"""What a ticket may be, measured or not."""
+
+_STATE_COLOURS = (*VERDICT_COLOURS, INK, SKY)
+_STATE_SHAPES = (*VERDICT_SHAPES, "square", "triangle-right")
+
+MOST_MARKS = 5_000
+"""Rows that a chart draws one by one; beyond it they are summed up in polars, and the chart says so."""
+
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -30,6 +39,7 @@ _CONFIG: dict[str, Any] = {
     "axis": {
         "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": GRID, "tickColor": GRID,
         "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 180,
+        "labelOverlap": True, "labelSeparation": 4,
     },
     "legend": {
         "labelColor": INK, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12,
@@ -80,6 +90,11 @@ def finish(
     return chart
 
 
+def where_known(frame: pl.DataFrame, field: str, *layers: alt.Chart) -> tuple[alt.Chart, ...]:
+    """Return marks, or none where every value of the field is null: a scale over nothing has no ends."""
+    return layers if frame[field].is_not_null().any() else ()
+
+
 def percent(expression: pl.Expr) -> pl.Expr:
     """Return fractions as per cent, rounded to a thousandth."""
     return (expression * 100).round(3)
@@ -88,7 +103,7 @@ def percent(expression: pl.Expr) -> pl.Expr:
 def tip(names: Mapping[str, str]) -> list[alt.Tooltip]:
     """Return tooltips from field and type (``gain_percent:Q``) to what the field is called."""
     return [
-        alt.Tooltip(field, title=called, format=".3f" if field.endswith(":Q") else alt.Undefined)
+        alt.Tooltip(field, title=called, format=",.3~f" if field.endswith(":Q") else alt.Undefined)
         for field, called in names.items()
     ]
 
@@ -100,10 +115,15 @@ def isolate(field: str) -> alt.Parameter:
 
 def verdict_scales(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     """Return colour and shape of verdicts, with a legend of those that occur."""
-    shown = [number for number, verdict in enumerate(VERDICTS) if verdict in present]
-    domain = [VERDICTS[number] for number in shown]
-    colours = alt.Scale(domain=domain, range=[VERDICT_COLOURS[number] for number in shown])
-    shapes = alt.Scale(domain=domain, range=[VERDICT_SHAPES[number] for number in shown])
+    return state_scales([verdict for verdict in present if verdict in VERDICTS])
+
+
+def state_scales(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+    """Return colour and shape of verdicts and of tickets without one, with a legend of those that occur."""
+    shown = [number for number, state in enumerate(STATES) if state in present]
+    domain = [STATES[number] for number in shown]
+    colours = alt.Scale(domain=domain, range=[_STATE_COLOURS[number] for number in shown])
+    shapes = alt.Scale(domain=domain, range=[_STATE_SHAPES[number] for number in shown])
     return (
         alt.Color("verdict:N", scale=colours, title="verdict"),
         alt.Shape("verdict:N", scale=shapes, title="verdict"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from roundkit.analysis.charts.branches import state_of
 from roundkit.analysis.charts.theme import (
     BLUE,
     ORANGE,
@@ -17,6 +18,7 @@ from roundkit.analysis.charts.theme import (
     tip,
     verdict_scales,
     vertical,
+    where_known,
 )
 
 MOST_ROWS = 80
@@ -38,7 +40,7 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
     frame = frame.select(
         ticket=(pl.col("round") + " · " + label) if several else label,
         lane="lane",
-        verdict=pl.coalesce("verdict", pl.lit("rejected")),
+        verdict=state_of(),
         gain_percent=percent(pl.col("gain")),
         low_percent=percent(pl.col("low")),
         high_percent=percent(pl.col("high")),
@@ -74,7 +76,12 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
     if min_gain is not None:
         lines.append(vertical(round(100 * min_gain, 3)))
     return finish(
-        [*lines, intervals, points, missing_text("gain_percent", "missing:N", y)],
+        [
+            *lines,
+            *where_known(frame, "low_percent", intervals),
+            *where_known(frame, "gain_percent", points),
+            missing_text("gain_percent", "missing:N", y),
+        ],
         rows_of(frame),
         title="Lanes and verdicts",
         subtitle=shown,

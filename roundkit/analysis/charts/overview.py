@@ -1,0 +1,220 @@
+"""Charts over many rounds: verdicts by round, how gains are spread, and the chain of incumbents over time."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from roundkit.analysis.charts.branches import state_of
+from roundkit.analysis.charts.theme import (
+    BLUE,
+    GREY,
+    INK,
+    MOST_MARKS,
+    MUTED,
+    STATES,
+    finish,
+    horizontal,
+    percent,
+    rows_of,
+    state_scales,
+    tip,
+    vertical,
+)
+
+MOST_GROUPS = 40
+"""Rounds, or campaigns, that get a row of their own; beyond it they are summed up, and the chart says so."""
+
+_BINS = 60
+_HEIGHT = 240
+_ROW_HEIGHT = 30
+
+
+def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
+    """How many tickets had which verdict: a row a round, or a campaign where rounds are many."""
+    counts = (
+        tickets.group_by("campaign", "round", verdict=state_of())
+        .agg(tickets=pl.len().cast(pl.Int64))
+        .sort("campaign", "round", "verdict")
+        .collect(engine="streaming")
+    )
+    frame, shown = _grouped(counts)
+    total, groups = int(counts["tickets"].sum()), frame["group"].n_unique()
+    present = [state for state in STATES if state in frame["verdict"].to_list()]
+    x = alt.X("verdict:N", sort=present, title=None, axis=alt.Axis(labelAngle=0, orient="top", domain=False))
+    y = alt.Y("group:N", sort=frame["group"].unique(maintain_order=True).to_list(), title=None)
+    colour, shape = state_scales(present)
+    points = alt.Chart().mark_point(filled=True, opacity=1).encode(
+        x=x, y=y, color=colour.legend(None), shape=shape.legend(None),
+        size=alt.Size("tickets:Q", scale=alt.Scale(type="sqrt", range=[12, 260]), legend=None),
+        tooltip=tip({"group:N": "group", "verdict:N": "verdict", "tickets:Q": "tickets"}),
+    )  # fmt: skip
+    words = alt.Chart().mark_text(dx=16, align="left", color=INK).encode(x=x, y=y, text="tickets:Q")
+    return finish(
+        [points, words],
+        rows_of(frame),
+        title="Verdicts",
+        subtitle=f"{total:,} tickets, counted by {shown}",
+        description=f"{total} tickets by {shown} and verdict, in rows by group: {groups}.",
+        height=_ROW_HEIGHT * max(1, groups),
+    )
+
+
+def _grouped(counts: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """Return counts by round, else by campaign, else all together, and what that is in words."""
+    several = counts["campaign"].n_unique() > 1
+    by_round = pl.format("{} · {}", "campaign", "round") if several else pl.col("round")
+    ways = (("round", by_round), ("campaign", pl.col("campaign")), ("verdict alone", pl.lit("all tickets")))
+    for shown, group in ways:  # noqa: B007 - the last one stands
+        frame = counts.group_by(group=group, verdict="verdict", maintain_order=True).agg(
+            pl.col("tickets").sum()
+        )
+        if frame["group"].n_unique() <= MOST_GROUPS:
+            break
+    return frame, shown
+
+
+def gain_distribution(tickets: pl.LazyFrame) -> alt.LayerChart:
+    """How the estimated gains of all tickets are spread, and how many of them passed."""
+    gain = pl.col("gain") * 100
+    known = tickets.filter(pl.col("gain").is_not_null())
+    low, high, counted, unknown = (
+        tickets.select(
+            low=gain.quantile(0.005), high=gain.quantile(0.995), counted=pl.col("gain").count(),
+            unknown=pl.col("gain").is_null().sum(),
+        )
+        .collect()
+        .row(0)
+    )  # fmt: skip
+    low, high = (low or 0.0, high or 0.0)
+    width = max((high - low) / _BINS, 1e-3)
+    number = ((gain - low) / width).floor().clip(-1, _BINS)
+    frame = (
+        known.group_by(bin=number.cast(pl.Int64))
+        .agg(tickets=pl.len().cast(pl.Int64), passed=(pl.col("verdict") == "pass").sum().cast(pl.Int64))
+        .sort("bin")
+        .select(
+            gains=pl.when(pl.col("bin") < 0)
+            .then(pl.lit("below"))
+            .when(pl.col("bin") >= _BINS)
+            .then(pl.lit("above"))
+            .otherwise(pl.lit("between")),
+            from_percent=(low + pl.col("bin") * width).round(3),
+            to_percent=(low + (pl.col("bin") + 1) * width).round(3),
+            _middle=(low + (pl.col("bin") + 0.5) * width).round(3),
+            tickets="tickets",
+            passed="passed",
+        )
+        .collect()
+    )
+    title = "estimated gain (%), right is better"
+    tips = tip({
+        "from_percent:Q": "from (%)", "to_percent:Q": "to (%)", "tickets:Q": "tickets",
+        "passed:Q": "of them passed", "gains:N": "ends",
+    })  # fmt: skip
+    x = alt.X("_middle:Q", title=title, scale=alt.Scale(zero=False))
+    whole = alt.Axis(tickMinStep=1, format=",d")
+    everything = (
+        alt.Chart()
+        .mark_bar(size=9, color=GREY)
+        .encode(x=x, y=alt.Y("tickets:Q", title="tickets", axis=whole), tooltip=tips)
+    )
+    passed = (
+        alt.Chart()
+        .mark_bar(size=4, color=BLUE)
+        .encode(x=x, y=alt.Y("passed:Q", title="tickets", axis=whole), tooltip=tips)
+    )
+    return finish(
+        [everything, passed, vertical(0.0, dash=False)],
+        rows_of(frame),
+        title="Gains",
+        subtitle=f"{counted:,} estimates (wide bars: all, narrow ones: passed; the last bar at either end "
+        f"holds what lies beyond); {unknown:,} tickets have no estimate",
+        description=f"Distribution of {counted} estimated gains; {unknown} tickets without one.",
+        height=_HEIGHT,
+    )
+
+
+def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
+    """The chain of incumbents: what each closed round's rerun gained, and what the gains make together."""
+    frame = _chain(rounds)
+    counted, shown = frame.height, "one mark a round"
+    starts = frame.group_by("campaign", maintain_order=True).first()
+    if counted > MOST_MARKS:
+        day = pl.col("closed_utc").dt.truncate("1d").alias("_day")
+        frame = frame.group_by("campaign", day, maintain_order=True).last().select(frame.columns)
+        shown = f"{counted} rounds, each campaign's last of a day"
+    frame = pl.concat([_before(starts), frame]).sort("campaign", "number")
+    frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
+    names = ("new incumbent", "the incumbent stays", "the first incumbent")
+    shapes = ("circle", "diamond", "square")
+    x = alt.X("number:Q", title="closed rounds of the campaign, in order of time", axis=_whole_numbers(frame))
+    y = alt.Y("factor:Q", title="better than the first incumbent (×)", scale=alt.Scale(zero=False))
+    tips = tip({
+        "campaign:N": "campaign", "round:N": "round", "closed_utc:N": "closed", "result:N": "result",
+        "gain_percent:Q": "gain (%)", "factor:Q": "together (×)", "missing:N": "no gain because",
+    })  # fmt: skip
+    line = alt.Chart().mark_line(interpolate="step-after", color=MUTED, strokeWidth=1.5).encode(
+        x=x, y=y, detail="campaign:N"
+    )  # fmt: skip
+    points = alt.Chart().mark_point(filled=True, opacity=1).encode(
+        x=x, y=y, tooltip=tips,
+        color=alt.Color("result:N", scale=alt.Scale(domain=names, range=(BLUE, GREY, INK)), title=None),
+        shape=alt.Shape("result:N", scale=alt.Scale(domain=names, range=shapes), title=None),
+    )  # fmt: skip
+    words = (
+        alt.Chart()
+        .transform_filter("datum._last")
+        .mark_text(align="right", dy=-14, color=INK)
+        .encode(x=x, y=y, text="_label:N")
+    )
+    return finish(
+        [horizontal(1.0), line, points, words],
+        rows_of(frame),
+        title="Rounds over time",
+        subtitle=f"{shown}; gains of fresh reruns multiplied, which nobody measured as a whole",
+        description=f"{counted} closed rounds of {frame['campaign'].n_unique()} campaigns in order of time.",
+        height=_HEIGHT,
+    )
+
+
+def _chain(rounds: pl.LazyFrame) -> pl.DataFrame:
+    gain = pl.col("gain").fill_null(0.0)
+    return (
+        rounds.filter(pl.col("closed_utc").is_not_null())
+        .sort("campaign", "closed_utc")
+        .select(
+            "campaign",
+            "round",
+            "closed_utc",
+            number=pl.col("round").cum_count().over("campaign").cast(pl.Int64),
+            result=pl.when(pl.col("gain").is_not_null())
+            .then(pl.lit("new incumbent"))
+            .otherwise(pl.lit("the incumbent stays")),
+            gain_percent=percent(pl.col("gain")),
+            factor=(1.0 / (1.0 - gain)).cum_prod().over("campaign").round(4),
+            missing="missing",
+            _last=pl.col("round").cum_count(reverse=True).over("campaign") == 1,
+        )
+        .with_columns(_label=pl.format("{}: {}×", "campaign", pl.col("factor").round(2)))
+        .collect()
+    )
+
+
+def _before(starts: pl.DataFrame) -> pl.DataFrame:
+    """Return where each campaign's chain begins: its first incumbent, better than itself by nothing."""
+    return starts.with_columns(
+        round=pl.lit("I0"),
+        closed_utc=pl.lit(None, starts.schema["closed_utc"]),
+        number=pl.lit(0, pl.Int64),
+        result=pl.lit("the first incumbent"),
+        gain_percent=pl.lit(None, pl.Float64),
+        factor=pl.lit(1.0),
+        missing=pl.lit("where the chain begins"),
+        _last=pl.lit(False),
+    )
+
+
+def _whole_numbers(frame: pl.DataFrame) -> alt.Axis:
+    most = int(frame["number"].max() or 1)  # type: ignore[arg-type]
+    return alt.Axis(values=list(range(most + 1))) if most <= 20 else alt.Axis(format="d")

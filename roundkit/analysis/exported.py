@@ -1,0 +1,126 @@
+"""Frames on the disk: written as Parquet, CSV or JSON, and Parquet read back lazily."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+
+import roundkit
+from roundkit.analysis.columns import TABLES, check_frame
+from roundkit.analysis.places import FRAMES_FILE
+from roundkit.core.errors import refuse
+
+Format = Literal["parquet", "csv", "json"]
+FRAMES_FORMAT = "roundkit-frames/1"
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format = "parquet") -> list[Path]:
+    """Write frames into a new folder, one file each, whole or not at all.
+
+    Args:
+        frames: Frames by table; each is checked against its declared columns. Empty ones are left out.
+        folder: The folder to make.
+        form: ``parquet``, which :func:`roundkit.analysis.load` reads back; ``csv``, where a list of samples
+            is text and a text that a spreadsheet would run as a formula begins with ``'``; or ``json``, a
+            list of rows.
+
+    Returns:
+        The files, in the order of the tables.
+
+    Raises:
+        Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, or what
+            :func:`check_frame` raises.
+    """
+    if form not in get_args(Format):
+        raise refuse("unknown-format", f"there is no format {form!r}", remedy=" or ".join(get_args(Format)))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise refuse("exists", f"{folder} exists", place=str(folder), remedy="name a folder that does not")
+    checked = {table: check_frame(known(table), frame).collect() for table, frame in frames.items()}
+    filled = {table: frame for table, frame in checked.items() if frame.height}
+    if not filled:
+        raise refuse("nothing-to-write", "every one of these frames is empty", place=str(folder))
+    with _whole(folder) as partial:
+        for table, frame in filled.items():
+            _write(frame, partial / f"{table}.{form}", form)
+        if form == "parquet":
+            about = {"format": FRAMES_FORMAT, "tables": sorted(filled), "tool_version": roundkit.__version__}
+            (partial / FRAMES_FILE).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
+    return [folder / f"{table}.{form}" for table in filled]
+
+
+def read_frames(path: Path) -> dict[str, pl.LazyFrame]:
+    """Return exported frames without reading their rows.
+
+    Args:
+        path: A folder that :func:`write_frames` wrote as Parquet, or one Parquet file named after its table.
+
+    Raises:
+        Refused: ``unknown-table``, ``malformed``, or what :func:`check_frame` raises.
+    """
+    files = [path] if path.is_file() else sorted(path.glob("*.parquet"))
+    return {file.stem: _scan(file) for file in files}
+
+
+def known(table: str) -> str:
+    """Return a table's name.
+
+    Raises:
+        Refused: ``unknown-table``.
+    """
+    if table not in TABLES:
+        raise refuse("unknown-table", f"there is no frame {table!r}", remedy=f"one of {', '.join(TABLES)}")
+    return table
+
+
+def _scan(file: Path) -> pl.LazyFrame:
+    try:
+        return check_frame(known(file.stem), pl.scan_parquet(file))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise refuse(
+            "malformed", f"{file.name} is no Parquet file: {error}", place=str(file), remedy="export it anew"
+        ) from error
+
+
+def _write(frame: pl.DataFrame, file: Path, form: Format) -> None:
+    match form:
+        case "parquet":
+            frame.write_parquet(file)
+        case "csv":
+            frame.select(_for_csv(frame.schema)).write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
+        case "json":
+            frame.write_json(file)
+
+
+def _for_csv(schema: pl.Schema) -> Iterable[pl.Expr]:
+    for name, dtype in schema.items():
+        column = pl.col(name)
+        if isinstance(dtype, pl.List):
+            yield pl.format("[{}]", column.cast(pl.List(pl.String)).list.join(",")).alias(name)
+        elif dtype == pl.String:
+            runs = pl.any_horizontal(column.str.starts_with(start) for start in _FORMULA_STARTS)
+            yield pl.when(runs).then(pl.format("'{}", column)).otherwise(column).alias(name)
+        else:
+            yield column
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """Give a folder beside the wanted one, and put it in place once it is full."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

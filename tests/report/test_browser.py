@@ -1,0 +1,144 @@
+"""N04 and N05 in a real browser without a network: marks, silence, no request, no script but ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from support.browser import Browser, Page, headless_browser
+from support.open_rounds import open_round_directory
+from support.sample_evidence import sample_round
+
+from roundkit.report import build_report
+from roundkit.report.html import render_html
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = "window.owned=1"
+HOSTILE = f"</script><script>{OWN}</script><img src=x onerror={OWN}><svg onload={OWN}> javascript:{OWN}"
+VEGA = 'datum.constructor.constructor(\'window.owned=1\')() {"expr": "window.owned=1"}'
+PLANTED = {
+    "hypothesis": HOSTILE,
+    "detail": f"{VEGA} {HOSTILE}",
+    "path": "a'b\"<svg onload=owned()>.py",
+    "entry": VEGA,
+    "tail": HOSTILE,
+}
+REPORTS = ("audit_evidence", "explore_ledger", "round_report")
+SCREENS = {
+    "wide light": {"width": 1280, "dark": False},
+    "wide dark": {"width": 1280, "dark": True},
+    "narrow light": {"width": 390, "dark": False},
+    "narrow dark": {"width": 390, "dark": True},
+}
+MARKS = (
+    "[...document.querySelectorAll('.rk-chart')].map(place => place.querySelectorAll("
+    '\'g[class*="role-mark"] path, g[class*="role-mark"] line, g[class*="role-mark"] text\').length)'
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with headless_browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The committed notebooks as pages; no notebook is run for them."""
+    base = tmp_path_factory.mktemp("pages")
+    for name in REPORTS:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        (base / f"{name}.html").write_text(render_html(notebook, title=name))
+    return base
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an open round in which every untrusted field is an attack."""
+    base = tmp_path_factory.mktemp("hostile")
+    sample = sample_round(text=PLANTED)
+    folder = open_round_directory(base / "round", sample, measured=5, paused=HOSTILE)
+    build_report(folder.root, base / "page.html")
+    return base / "page.html"
+
+
+def check_quiet(page: Page, file: Path) -> None:
+    assert page.complaints() == []
+    assert page.requests() == [file.resolve().as_uri()]
+    assert page.run("document.querySelectorAll('.rk-failed').length") == 0
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_n04_every_chart_has_marks_and_no_request_leaves(
+    browser: Browser, pages: Path, tmp_path: Path, name: str, screen: str
+) -> None:
+    file, options = pages / f"{name}.html", SCREENS[screen]
+    page = browser.open(file, **options)
+    marks = page.run(MARKS)
+    assert len(marks) >= 2
+    assert min(marks) > 0
+    check_quiet(page, file)
+    assert page.run("document.documentElement.scrollWidth") <= options["width"]
+    ground = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") is not options["dark"]
+    assert page.picture(tmp_path / "page.png").stat().st_size > 50_000
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_n04_the_accessibility_tree_names_charts_tables_and_controls(
+    browser: Browser, pages: Path, name: str
+) -> None:
+    page = browser.open(pages / f"{name}.html")
+    nodes = page.accessibility()
+    assert sum(role == "heading" for role, _ in nodes) >= 4
+    charts = [words for role, words in nodes if role == "graphics-document"]
+    assert len(charts) == page.run("document.querySelectorAll('.rk-chart').length")
+    # Vega names every mark with its values, so that a screen reader can walk a chart.
+    assert sum(role == "graphics-symbol" and bool(words) for role, words in nodes) >= len(charts)
+    named = {"graphics-document", "table", "button", "searchbox", "region"}
+    unnamed = [role for role, words in nodes if role in named and not words]
+    assert unnamed == []
+    assert page.run("document.documentElement.lang") == "en"
+
+
+def test_n04_tables_sort_and_filter_by_keyboard(browser: Browser, pages: Path) -> None:
+    page = browser.open(pages / "round_report.html")
+    page.run("document.querySelector('.rk-sort').focus()")
+    for wanted in ("ascending", "descending"):
+        page.press("Enter", 13)
+        assert page.run("document.querySelector('th').getAttribute('aria-sort')") == wanted
+    rows = "[...document.querySelector('.rk-table table').tBodies[0].rows].filter(row => !row.hidden).length"
+    everything = page.run(rows)
+    page.run("document.querySelector('.rk-filter input').focus()")
+    browser.send("Input.insertText", text="rejected")
+    assert 0 < page.run(rows) < everything
+    assert page.run("document.querySelector('.rk-filter output').textContent").startswith(
+        f"{page.run(rows)} of"
+    )
+
+
+def test_n04_what_is_printed_has_no_controls_and_shows_the_tables(browser: Browser, pages: Path) -> None:
+    page = browser.open(pages / "round_report.html", media="print", dark=True)
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.run("[...document.querySelectorAll('details')].every(details => details.open)")
+    assert page.run("getComputedStyle(document.querySelector('.rk-filter')).display") == "none"
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_n05_what_is_planted_in_every_untrusted_field_does_nothing(browser: Browser, hostile: Path) -> None:
+    page = browser.open(hostile)
+    assert page.run(f"document.body.textContent.includes({HOSTILE!r})")
+    # Whatever a reader can do: open every table, sort by every column, point at every mark.
+    page.run("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    page.run("document.querySelectorAll('.rk-sort').forEach(button => button.click())")
+    page.run(
+        "document.querySelectorAll('.rk-chart svg path').forEach(mark => ['mousemove', 'mouseover', 'click']"
+        ".forEach(kind => mark.dispatchEvent(new MouseEvent(kind, {bubbles: true}))))"
+    )
+    assert page.run("typeof window.owned") == "undefined"
+    assert page.run("document.querySelectorAll('main img, main iframe, main script:not([type])').length") == 0
+    check_quiet(page, hostile)
+    assert min(page.run(MARKS)) > 0
