@@ -1,0 +1,253 @@
+"""A real headless Chromium, driven over its debugging pipe: no driver program and no package is needed."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+_PATIENCE_S = 60.0
+_POLL_S = 0.05
+_FLAGS = (
+    "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check",
+    "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--mute-audio",
+)  # fmt: skip
+_KEYS = {
+    "Enter": {"code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
+    "Escape": {"code": "Escape", "windowsVirtualKeyCode": 27},
+    "Tab": {"code": "Tab", "windowsVirtualKeyCode": 9},
+    " ": {"code": "Space", "windowsVirtualKeyCode": 32, "text": " "},
+}
+
+
+def find_chromium() -> str | None:
+    """Return the browser that this machine has, or None."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+needs_chromium = pytest.mark.skipif(
+    find_chromium() is None and "ROUNDKIT_CI" not in os.environ, reason="chromium is not installed"
+)
+"""Skips where there is no browser; CI installs one, so that there the tests fail."""
+
+
+class BrowserError(AssertionError):
+    """The browser refused a command, or a state that a test waits for did not come."""
+
+
+class Page:
+    """One tab.
+
+    Attributes:
+        console: What scripts wrote to the console as warnings and errors, and what they threw.
+        requests: Every URL that the page asked for.
+    """
+
+    def __init__(self, browser: Browser, target: str, session: str) -> None:
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self._browser, self._target, self._session = browser, target, session
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send one command of the DevTools protocol and return its result."""
+        return self._browser.send(method, params, session=self._session)
+
+    def open(self, url: str) -> None:
+        """Go to a URL."""
+        self.send("Page.navigate", url=url)
+
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression, a promise's too, as JSON values."""
+        done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in done:
+            details = done["exceptionDetails"]
+            raise BrowserError(details.get("exception", {}).get("description", details["text"]))
+        return done["result"].get("value")
+
+    def wait_for(self, expression: str, what: str, patience_s: float = _PATIENCE_S) -> Any:
+        """Wait until an expression is true and return its value; a page that is still loading is not."""
+        end = time.monotonic() + patience_s
+        while time.monotonic() < end:
+            try:
+                value = self.evaluate(expression)
+            except BrowserError:
+                value = None
+            if value:
+                return value
+            time.sleep(_POLL_S)
+        text = self.evaluate("document.body ? document.body.innerText.slice(-2000) : ''")
+        raise BrowserError(f"no {what} after {patience_s} s; the page says: {text}")
+
+    def wait_for_text(self, selector: str, text: str, patience_s: float = _PATIENCE_S) -> None:
+        """Wait until some element that a selector finds shows a text."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        shown = f"{found}.some(e => e.innerText.includes({json.dumps(text)}))"
+        self.wait_for(shown, f"{text!r} in {selector}", patience_s)
+
+    def click(self, selector: str, text: str | None = None) -> None:
+        """Click the first visible element that a selector finds, and that shows a text, with a real mouse."""
+        found = (
+            f"[...document.querySelectorAll({json.dumps(selector)})].find("
+            f"e => e.offsetParent && !e.disabled && (e.innerText || '').includes({json.dumps(text or '')}))"
+        )
+        self.wait_for(f"!!({found})", f"{selector} {text or ''} to click")
+        x, y = self.evaluate(
+            f"(() => {{ const e = {found}; e.scrollIntoView({{block: 'center', inline: 'center'}});"
+            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, key: str) -> None:
+        """Press and release a key: ``Tab``, ``Enter``, ``Escape``, a space or one letter."""
+        extra = _KEYS.get(key, {"text": key})
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **extra)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, **{**extra, "text": ""})
+
+    def type(self, text: str) -> None:
+        """Insert a text where the focus is."""
+        self.send("Input.insertText", text=text)
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the size of the viewport, in CSS pixels."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Set the preferred colour scheme, ``light`` or ``dark``."""
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def cut_network(self) -> None:
+        """Let no request out any more."""
+        self.send(
+            "Network.emulateNetworkConditions",
+            offline=True,
+            latency=0,
+            downloadThroughput=0,
+            uploadThroughput=0,
+        )
+
+    def accessibility_tree(self) -> list[dict[str, Any]]:
+        """Return the nodes that assistive technology sees."""
+        nodes: list[dict[str, Any]] = self.send("Accessibility.getFullAXTree")["nodes"]
+        return nodes
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """Write a PNG of the viewport, or of the whole page."""
+        done = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(done["data"]))
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._browser.send("Target.closeTarget", {"targetId": self._target})
+
+    def heard(self, method: str, params: dict[str, Any]) -> None:
+        """Take note of an event."""
+        if method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.console.append(details.get("exception", {}).get("description", details["text"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in {"warning", "error"}:
+            self.console.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+        elif method == "Runtime.consoleAPICalled" and params["type"] in {"warning", "error", "assert"}:
+            words = [str(argument.get("value", argument.get("description"))) for argument in params["args"]]
+            self.console.append(" ".join(words))
+
+
+class Browser:
+    """A running browser; one thread reads what it says."""
+
+    def __init__(self, process: subprocess.Popen[bytes], to_it: BinaryIO, from_it: BinaryIO) -> None:
+        self._process, self._to, self._from = process, to_it, from_it
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+        self._pages: dict[str, Page] = {}
+        threading.Thread(target=self._read, name="chromium", daemon=True).start()
+
+    def page(self, url: str = "about:blank", *, width: int = 1280, height: int = 900) -> Page:
+        """Open a tab."""
+        target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
+        session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        page = self._pages[session] = Page(self, target, session)
+        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
+            page.send(f"{domain}.enable")
+        page.resize(width, height)
+        page.open(url)
+        return page
+
+    def send(self, method: str, params: dict[str, Any], *, session: str | None = None) -> dict[str, Any]:
+        """Send one command and wait for its answer."""
+        number, answer = next(self._numbers), queue.SimpleQueue[dict[str, Any]]()
+        self._answers[number] = answer
+        message = {"id": number, "method": method, "params": params}
+        if session is not None:
+            message["sessionId"] = session
+        with self._lock:
+            self._to.write(json.dumps(message).encode() + b"\0")
+            self._to.flush()
+        try:
+            said = answer.get(timeout=_PATIENCE_S)
+        except queue.Empty as error:
+            raise BrowserError(f"no answer to {method}") from error
+        if "error" in said:
+            raise BrowserError(f"{method}: {said['error']}")
+        result: dict[str, Any] = said["result"]
+        return result
+
+    def _read(self) -> None:
+        rest = b""
+        while piece := self._from.read1(1 << 16):  # type: ignore[attr-defined]
+            *messages, rest = (rest + piece).split(b"\0")
+            for message in map(json.loads, messages):
+                if "id" in message:
+                    self._answers.pop(message["id"]).put(message)
+                elif page := self._pages.get(message.get("sessionId", "")):
+                    page.heard(message["method"], message["params"])
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run a headless browser with a profile of its own, and end it afterwards."""
+    program = find_chromium()
+    assert program is not None, "chromium is not installed: apt-get install chromium"
+    their_in, our_out = os.pipe()
+    our_in, their_out = os.pipe()
+    with tempfile.TemporaryDirectory(prefix="roundkit-browser-", ignore_cleanup_errors=True) as profile:
+        flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else []), f"--user-data-dir={profile}"]
+        # The browser reads its commands from descriptor 3 and answers on 4.
+        command = f'exec "$0" "$@" 3<&{their_in} 4>&{their_out}'
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command, program, *flags, "about:blank"],
+            pass_fds=(their_in, their_out), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(their_in)
+        os.close(their_out)
+        with os.fdopen(our_out, "wb") as to_it, os.fdopen(our_in, "rb") as from_it:
+            try:
+                yield Browser(process, to_it, from_it)
+            finally:
+                process.terminate()
+                process.wait(timeout=_PATIENCE_S)
