@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundkit.cli.app import RoundDir, app, report_line
+from roundkit.cli.progress import shown_progress
 from roundkit.core.errors import refuse
 
 if TYPE_CHECKING:
     from roundkit.models.round_plan import RoundPlan
+    from roundkit.rounds.serve import Until
 
 
 _SECRET_BYTES = 32
@@ -104,7 +106,8 @@ def launch(
     from roundkit.rounds.serve import round_folder
 
     folder = round_folder(round_dir)
-    manifest = launch_round(folder, posted_digest=digest)
+    with shown_progress() as progress:
+        manifest = launch_round(folder, posted_digest=digest, progress=progress)
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {lane.clone}")
     if drive is Drive.replay:
@@ -126,9 +129,9 @@ def serve(
 
     if until_idle and until_deadline:
         raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
-    outcome = serve_round(
-        round_folder(round_dir), until="idle" if until_idle else "deadline", report=report_line
-    )
+    until: Until = "idle" if until_idle else "deadline"
+    with shown_progress() as progress:
+        outcome = serve_round(round_folder(round_dir), until=until, report=progress.say, progress=progress)
     typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
     if outcome.paused is not None:
         typer.echo(
@@ -234,7 +237,8 @@ def close(round_dir: RoundDir) -> None:
     from roundkit.rounds.close import close as close_round
     from roundkit.rounds.serve import round_folder
 
-    outcome = close_round(round_folder(round_dir), report=report_line)
+    with shown_progress() as progress:
+        outcome = close_round(round_folder(round_dir), report=progress.say, progress=progress)
     ledger_table(outcome.ledger)
     typer.echo(f"evidence {outcome.evidence}")
     typer.echo(f"index {outcome.index_digest}")

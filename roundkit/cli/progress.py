@@ -1,0 +1,75 @@
+"""How the commands show long work: bars in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from roundkit.core.progress import PlainProgress, Progress, Task
+from roundkit.core.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Show the progress of a block: bars above the prompt of a terminal, else a plain line every so often."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        yield PlainProgress(lambda line: typer.echo(visible(line)))
+        return
+    bars = _bars(console)
+    with bars:
+        yield TerminalProgress(bars)
+
+
+class TerminalProgress(Progress):
+    """Bars at the bottom of a terminal; what happened scrolls by above them."""
+
+    def __init__(self, bars: Bars) -> None:
+        super().__init__()
+        self._bars = bars
+        self._rows: dict[int, int] = {}
+
+    def say(self, line: str) -> None:
+        """Print the line above the bars."""
+        from rich.text import Text
+
+        self._bars.console.print(Text(visible(line)))
+
+    def _show(self, task: Task) -> None:
+        row = self._rows.get(id(task))
+        if task not in self._tasks:
+            if row is not None:
+                self._bars.remove_task(self._rows.pop(id(task)))  # type: ignore[arg-type]
+            return
+        pace = ", ".join(task.standing().pace())
+        if row is None:
+            name = visible(task.name)
+            row = self._rows[id(task)] = self._bars.add_task(
+                name, total=task.total, unit=task.unit, pace=pace
+            )
+        self._bars.update(row, completed=task.done, total=task.total, pace=pace)  # type: ignore[arg-type]
+
+
+def _bars(console: Console) -> Bars:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}", markup=False),
+        TextColumn("{task.fields[pace]}", markup=False),
+        console=console,
+        transient=True,
+        expand=True,
+    )
