@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from roundkit.cli.app import app
+from roundkit.cli.progress import shown_progress
 
 
 @app.command(rich_help_panel="Evidence")
@@ -55,11 +56,20 @@ def notebook(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write this HTML file.")] = None,
 ) -> None:
-    """Run a notebook with parameters; an unknown parameter or a wrong type is refused."""
+    """Run a notebook in batch; an unknown parameter or a wrong type is refused with what it takes.
+
+    A whole round, overnight: `prepare`, `launch -p drive=replay`, then `close`. `control` shows how a round
+    stands. A cell that fails, or a last cell that does not say `done`, ends with exit code 1; the executed
+    notebook is kept at OUT either way.
+
+    Example: roundkit notebook close -p round_dir=../round-01 --out closed.ipynb --html closed.html
+    """
     from roundkit.report import run_notebook
 
     pairs = [item.partition("=") for item in parameter or []]
     if any(not sign for _, sign, _ in pairs):
         raise typer.BadParameter("a parameter is given as KEY=VALUE")
-    run_notebook(name, {key: value for key, _, value in pairs}, out, html)
+    with shown_progress() as progress:
+        run = run_notebook(name, {key: value for key, _, value in pairs}, out, html, progress=progress)
+    typer.echo(run.outcome.sentence)
     typer.echo(str(html or out))

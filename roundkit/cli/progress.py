@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -21,11 +22,11 @@ def shown_progress() -> Iterator[Progress]:
     """Show the progress of a block: bars above the prompt of a terminal, else a plain line every so often."""
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
+    # Not what rich thinks: a notebook's kernel asks for colour, and what it starts writes to a file.
+    if not sys.stdout.isatty():
         yield PlainProgress(lambda line: typer.echo(visible(line)))
         return
-    bars = _bars(console)
+    bars = _bars(Console())
     with bars:
         yield TerminalProgress(bars)
 

@@ -73,7 +73,8 @@ def prepare(
             typer.echo(line)
 
     secret = _read_secret(secret_file) if secret_file else None
-    plan = freeze(campaign, round_file, out, secret=secret, announce=announce)
+    with shown_progress() as progress:
+        plan = freeze(campaign, round_file, out, secret=secret, announce=announce, progress=progress)
     typer.echo(f"round {plan.round_id} frozen at {out}")
     typer.echo(f"digest {plan.digest()}")
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+PROGRESS_MIME = "application/vnd.roundkit.progress+json"
+"""Under this type a notebook's progress says its last line to whoever runs the notebook."""
 PLAIN_EVERY_S = 10.0
 _MINUTE_S = 60.0
-_HOUR_S = 3600.0
+_DAYS_FROM_HOURS = 48
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,11 @@ class PlainProgress(Progress):
 
 
 def duration(seconds: float) -> str:
-    """Write seconds for a person: ``48 s``, ``5 min``, ``2 h 10 min``."""
+    """Write seconds for a person: ``48 s``, ``5 min``, ``2 h 10 min``, ``9 days``."""
     if seconds < 2 * _MINUTE_S:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / _MINUTE_S)
     hours, minutes = divmod(minutes, 60)
+    if hours >= _DAYS_FROM_HOURS:
+        return f"{round(hours / 24)} days"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"

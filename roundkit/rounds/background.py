@@ -1,7 +1,8 @@
-"""Commands as processes of their own: they outlive whoever started them, and whoever comes next finds them."""
+"""Commands as processes of their own: they outlive whoever started them, and others find them again."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from roundkit.rounds.serve_state import Until
 
 _POLL_S = 0.05
 _LOG_TAIL_BYTES = 20_000
+_OF_A_TERMINAL = frozenset({"CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "TERM"})
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,9 @@ def _start(folder: RoundFolder, command: str, *options: str) -> Started:
     with log.open("ab") as stream:
         offset = stream.tell()
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name not in _OF_A_TERMINAL},
+        )  # fmt: skip
     return Started(command, log, offset, process)
 
 

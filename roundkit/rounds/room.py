@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from roundkit.host.devices import lease_names
 from roundkit.host.lease import LeaseHolder, default_lease_root, holders
@@ -113,6 +114,22 @@ def read_room(folder: RoundFolder) -> Room:
             device_sets=held,
             closing=read_closing(store, closer),
         )
+
+
+def read_pulse(folder: RoundFolder) -> tuple[object, ...]:
+    """Return something small that differs whenever the room may differ; reading it costs next to nothing."""
+    files = (folder.database, folder.database.with_name(f"{folder.database.name}-wal"), folder.launch_file)
+    locks = (folder.serve_lock, folder.close_lock, *sorted(folder.store.glob("drive-*.lock")))
+    held = tuple((holder.device, holder.pid, holder.purpose) for holder in holders(default_lease_root()))
+    return (*map(_stamp, files), *map(is_held, locks), held)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def read_closing(store: RoundStore, running: str | None = None) -> Closing:
