@@ -12,8 +12,9 @@ from pathlib import Path
 
 from roundkit.core.errors import RoundkitError
 from roundkit.rounds.layout import RoundFolder, read_plan
-from roundkit.rounds.locks import is_held
+from roundkit.rounds.locks import is_held_by
 from roundkit.rounds.serve_state import Until
+from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.05
 _LOG_TAIL_BYTES = 20_000
@@ -34,6 +35,10 @@ class Started:
     log: Path
     offset: int
     _process: subprocess.Popen[bytes] = field(repr=False)
+
+    def holds(self, lock: Path) -> bool:
+        """Say whether it, and nobody else, holds a lock of the round."""
+        return is_held_by(lock, self._process.pid)
 
     def exit_code(self) -> int | None:
         """Return how it ended, null while it runs."""
@@ -76,19 +81,19 @@ def start_serve(folder: RoundFolder, *, until: Until) -> Started:
         CommandEnded: serve refused, and says why.
     """
     started = _start(folder, "serve", f"--until-{until}")
-    _wait(started, lambda: is_held(folder.serve_lock))
+    _wait(started, lambda: started.holds(folder.serve_lock))
     return started
 
 
 def start_close(folder: RoundFolder) -> Started:
-    """Start close, and return once it has the round, or has closed it.
+    """Start close, and return once it has begun to decide, or has closed the round.
 
     Raises:
         Refused: there is no round there.
         CommandEnded: close refused, and says why.
     """
     started = _start(folder, "close")
-    _wait(started, lambda: is_held(folder.close_lock))
+    _wait(started, lambda: started.holds(folder.close_lock) and _is_begun(folder))
     return started
 
 
@@ -141,6 +146,13 @@ def _wait(started: Started, ready: Callable[[], bool]) -> None:
         if code is not None:
             raise CommandEnded(_last_words(started.said()) or f"{started.name} ended with exit code {code}")
         time.sleep(_POLL_S)
+
+
+def _is_begun(folder: RoundFolder) -> bool:
+    if not store_exists(folder.database):
+        return False
+    with open_store(folder.database, read_only=True) as store:
+        return bool(store.steps.names())
 
 
 def _last_words(said: str) -> str:

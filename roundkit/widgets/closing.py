@@ -60,7 +60,7 @@ def decision_table(ledger: RoundLedger) -> Piece:
         )
         for lane in ledger.lanes
     ]
-    headings = ("lane", "entry", "selected ticket", "#ticket estimate", "outcome", "why")
+    headings = ("lane", "entry", "selected ticket", "#ticket estimate", "outcome", "~why")
     return pieces.table("What was decided about each lane", headings, rows, empty="The plan has no lane.")
 
 

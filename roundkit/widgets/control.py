@@ -51,7 +51,8 @@ class ControlRoom:
         self._lane = widgets.Dropdown(
             options=[lane.id for lane in self._room.plan.lanes],
             description="Lane",
-            layout=widgets.Layout(width="auto"),
+            layout=widgets.Layout(width="auto", margin="2px 2px 2px 1.5em"),
+            style={"description_width": "initial"},
         )
         self._buttons = {action: self._button(action) for action in ACTIONS}
         self._confirm = Confirmation(self._start)
@@ -99,6 +100,7 @@ class ControlRoom:
 
     def _asked(self, action: Action) -> None:
         if action.question:
+            self._answer.value = ""
             self._confirm.ask(action, self._lane.value if action is STOP_LANE else "")
         else:
             self._start(action, "")

@@ -15,6 +15,7 @@ from roundkit.core.text import visible
 
 _LONGEST = 2000
 _SIGNS = {"pass": "✓", "fail": "✗", "not-measured": "?", "invalid": "!"}
+_KINDS = {"#": "rk-figure", "~": "rk-prose"}
 _MINUS = "−"
 
 
@@ -39,6 +40,10 @@ class Piece:
 
     markup: Markup
     text: str
+
+    def __post_init__(self) -> None:
+        """Make the text fit for a terminal."""
+        object.__setattr__(self, "text", visible(self.text))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/html": styled(self.markup), "text/plain": self.text}
@@ -82,14 +87,14 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Row], *, empty: 
 
     Args:
         caption: What it shows.
-        headings: One a column; a column whose heading begins with ``#`` holds figures.
+        headings: One a column; one that begins with ``#`` is over figures, one with ``~`` over prose.
         rows: Texts, which are untrusted, or markup.
         empty: What stands there when there is no row.
     """
-    names = [heading.removeprefix("#") for heading in headings]
+    names = [heading.lstrip("".join(_KINDS)) for heading in headings]
     if not rows:
         return Piece(element("p", empty, class_="rk-empty"), empty)
-    kinds = ["rk-figure" if heading.startswith("#") else "" for heading in headings]
+    kinds = [_KINDS.get(heading[0], "") for heading in headings]
     head = joined(
         element("th", name, scope="col", class_=kind) for name, kind in zip(names, kinds, strict=True)
     )
@@ -205,6 +210,11 @@ def percent(fraction: float | None) -> str | None:
 def figure(value: float | None) -> str | None:
     """Write a figure with three significant digits; a missing one stays missing."""
     return None if value is None else f"{value:.3g}".replace("-", _MINUS)
+
+
+def together_on_a_line(text: str) -> Markup:
+    """Return a text that is never broken into two lines."""
+    return element("span", text, class_="rk-whole")
 
 
 def moment(time: datetime) -> str:

@@ -85,14 +85,14 @@ def overlap_table(look: Look) -> Piece:
     )
     rows: list[Row] = [(one.first, one.second, _some(one.paths)) for one in found]
     return pieces.table(
-        "Lanes that overlap", ("lane", "lane", "files of both"), rows, empty="No two lanes share a file."
+        "Lanes that overlap", ("lane", "lane", "~files of both"), rows, empty="No two lanes share a file."
     )
 
 
 def refusal_table(look: Look) -> Piece:
     """Every reason why the round cannot be frozen."""
     rows: list[Row] = [(pieces.code(one.code), one.place, one.message, one.remedy) for one in look.refusals]
-    headings = ("code", "where", "what", "what would fix it")
+    headings = ("code", "where", "~what", "~what would fix it")
     return pieces.table("Refusals", headings, rows, empty="Nothing stands against this round.")
 
 
@@ -105,7 +105,7 @@ def advice_table(look: Look) -> Piece:
         ]
     except Refused:
         return pieces.sentence("Advice is given once nothing stands against the round.")
-    headings = ("lanes", "about", "what the campaign says", "consider")
+    headings = ("lanes", "about", "~what the campaign says", "~consider")
     return pieces.table("Advice, which refuses nothing", headings, rows, empty="There is nothing to advise.")
 
 

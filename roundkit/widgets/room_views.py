@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import get_args
 
 from roundkit.core.progress import duration
 from roundkit.host.lease import LeaseHolder
-from roundkit.models.lane import TicketStatus
+from roundkit.models.lane import TicketState, TicketStatus
 from roundkit.models.ledger import CompositionStep, RerunRecord
 from roundkit.models.round_plan import FrozenLane
 from roundkit.rounds.room import Closing, Room, next_deadline
@@ -44,11 +45,8 @@ def state_sentence(room: Room) -> str:
         return f"The queue is paused: {status.paused}{going}{nobody}."
     if status.serve is None:
         waits = room.waiting()
-        return (
-            f"No serve runs; {_counted(waits, 'ticket waits', 'tickets wait')}."
-            if waits
-            else "No serve runs."
-        )
+        queue = _counted(waits, "ticket waits", "tickets wait") if waits else "no ticket waits"
+        return f"No serve runs; {queue}."
     if room.draining:
         return f"Serve ({status.serve}) ends after what is being measured now."
     busy = f"measures {', '.join(room.measuring)}" if room.measuring else "waits for submissions"
@@ -58,20 +56,17 @@ def state_sentence(room: Room) -> str:
 def clock(room: Room, now: datetime) -> Piece:
     """Deadlines and counts, which change by themselves."""
     states = [ticket.state for _, ticket in room.status.tickets]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in get_args(TicketState))
     coming = next_deadline(room.plan, now)
     passed, failed = room.status.aa_checks
-    return pieces.facts(
-        [
-            ("time", pieces.moment(now)),
-            ("round's deadline", _deadline(room.plan.deadline_utc, now)),
-            ("next deadline", _deadline(coming, now) if coming else "all have passed"),
-            ("queued", str(states.count("queued"))),
-            ("measuring", str(states.count("measuring"))),
-            ("measured", str(states.count("measured"))),
-            ("rejected", str(states.count("rejected"))),
-            ("A/A checks", f"{passed} passed, {failed} failed"),
-        ]
-    )
+    rows: list[tuple[str, Content]] = [
+        ("time", pieces.moment(now)),
+        ("round's deadline", _deadline(room.plan.deadline_utc, now)),
+    ]
+    if coming not in {None, room.plan.deadline_utc}:
+        rows.append(("next deadline of a lane", _deadline(coming, now) if coming else ""))
+    rows += [("tickets", counts), ("A/A checks", f"{passed} passed, {failed} failed")]
+    return pieces.facts(rows)
 
 
 def tickets(room: Room) -> Piece:
@@ -81,11 +76,13 @@ def tickets(room: Room) -> Piece:
     ended = [row for row in reversed(every) if row[1].state not in _OPEN]
     ordered = sorted(waiting, key=lambda row: _OPEN.index(row[1].state)) + ended
     left = len(ordered) - MOST_TICKETS
-    more = f"; {left} older ones are not shown, `roundkit status` lists all" if left > 0 else ""
     rows = [_ticket_row(lane, ticket) for lane, ticket in ordered[:MOST_TICKETS]]
-    headings = ("lane", "ticket", "state", "verdict", "#gain", "why")
-    caption = f"{_counted(len(every), 'ticket', 'tickets')}{more}"
-    return pieces.table(caption, headings, rows, empty="No lane has handed over anything yet.")
+    headings = ("lane", "ticket", "state", "verdict", "#gain", "~why")
+    found = pieces.table("Tickets", headings, rows, empty="No lane has handed over anything yet.")
+    if left <= 0:
+        return found
+    more = f"{left} older tickets are not shown; `roundkit status` lists all {len(every)}."
+    return pieces.together(found, pieces.sentence(more))
 
 
 def device_sets(room: Room) -> Piece:
@@ -103,7 +100,7 @@ def device_sets(room: Room) -> Piece:
 def lanes(room: Room, now: datetime) -> Piece:
     """Every lane: who fills it, until when, what it has used of its budget."""
     rows = [_lane_row(room, account, now) for account in room.status.accounts]
-    headings = ("lane", "filled by", "state", "deadline", "#submitted", "#attempts", "charged of the budget")
+    headings = ("lane", "filled by", "state", "deadline", "#submitted", "#attempts", "charged of its budget")
     return pieces.table("Lanes and their budgets", headings, rows, empty="The plan has no lane.")
 
 
@@ -121,7 +118,7 @@ def checks(room: Room) -> Piece:
     ]
     return pieces.table(
         "A/A checks, newest first",
-        ("experiment", "verdict", "#z", "#drift", "why"),
+        ("experiment", "verdict", "#z", "#drift", "~why"),
         rows,
         empty="No A/A check was made yet; the first comes before the first ticket.",
     )
@@ -131,7 +128,7 @@ def composition(closing: Closing) -> Piece:
     """Each composition step and rerun that is measured."""
     rows: list[Row] = [_step_row(step) for step in closing.steps]
     rows += [_rerun_row(rerun) for rerun in closing.reruns]
-    headings = ("step", "lane", "verdict", "#gain", "95 % interval", "#interaction ratio", "kept", "why")
+    headings = ("step", "lane", "verdict", "#gain", "95 % interval", "#interaction ratio", "kept", "~why")
     return pieces.table(
         "Composition, step by step", headings, rows, empty="No composition step is measured yet."
     )
@@ -219,10 +216,10 @@ def interval(low: float | None, high: float | None) -> str | None:
     return None if low is None or high is None else f"{pieces.percent(low)} to {pieces.percent(high)}"
 
 
-def _deadline(moment: datetime, now: datetime) -> str:
+def _deadline(moment: datetime, now: datetime) -> Markup:
     left = (moment - now).total_seconds()
-    when = pieces.moment(moment)
-    return f"{when}, passed" if left <= 0 else f"{when}, in {duration(left)}"
+    parts = [f"{pieces.moment(moment)},", "passed" if left <= 0 else f"in {duration(left)}"]
+    return pieces.joined(map(pieces.together_on_a_line, parts), " ")
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -9,6 +9,7 @@ import os
 import queue
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -26,6 +27,13 @@ _FLAGS = (
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--mute-audio",
 )  # fmt: skip
+_ON_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3), os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts the browser, which reads its commands from descriptor 3 and answers on 4."""
 _KEYS = {
     "Enter": {"code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
     "Escape": {"code": "Escape", "windowsVirtualKeyCode": 27},
@@ -104,11 +112,11 @@ class Page:
             f"[...document.querySelectorAll({json.dumps(selector)})].find("
             f"e => e.offsetParent && !e.disabled && (e.innerText || '').includes({json.dumps(text or '')}))"
         )
-        self.wait_for(f"!!({found})", f"{selector} {text or ''} to click")
-        x, y = self.evaluate(
+        middle = (
             f"(() => {{ const e = {found}; e.scrollIntoView({{block: 'center', inline: 'center'}});"
             "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()"
         )
+        x, y = self.wait_for(middle, f"{selector} {text or ''} to click")
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -236,10 +244,8 @@ def chromium() -> Iterator[Browser]:
     our_in, their_out = os.pipe()
     with tempfile.TemporaryDirectory(prefix="roundkit-browser-", ignore_cleanup_errors=True) as profile:
         flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else []), f"--user-data-dir={profile}"]
-        # The browser reads its commands from descriptor 3 and answers on 4.
-        command = f'exec "$0" "$@" 3<&{their_in} 4>&{their_out}'
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command, program, *flags, "about:blank"],
+            [sys.executable, "-c", _ON_3_AND_4, str(their_in), str(their_out), program, *flags],
             pass_fds=(their_in, their_out), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
