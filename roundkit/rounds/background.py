@@ -50,6 +50,12 @@ class Started:
             stream.seek(self.offset)
             return stream.read().decode("utf-8", "replace")
 
+    def last_words(self) -> str:
+        """Return the sentence with which it ended, with its remedy."""
+        _, found, sentence = self.said().rpartition("roundkit: ")
+        last = sentence if found else "\n".join(self.said().strip().splitlines()[-2:])
+        return last.strip() or f"{self.name} ended with exit code {self.exit_code()}"
+
     def lines(self) -> Iterator[str]:
         """Yield each line that it says, until it has ended."""
         shown = 0
@@ -144,7 +150,7 @@ def _wait(started: Started, ready: Callable[[], bool]) -> None:
         if code == 0:
             return
         if code is not None:
-            raise CommandEnded(_last_words(started.said()) or f"{started.name} ended with exit code {code}")
+            raise CommandEnded(started.last_words())
         time.sleep(_POLL_S)
 
 
@@ -153,12 +159,6 @@ def _is_begun(folder: RoundFolder) -> bool:
         return False
     with open_store(folder.database, read_only=True) as store:
         return bool(store.steps.names())
-
-
-def _last_words(said: str) -> str:
-    """Return the sentence with which a command ended, with its remedy."""
-    _, found, sentence = said.rpartition("roundkit: ")
-    return sentence.strip() if found else "\n".join(said.strip().splitlines()[-2:])
 
 
 def _log(folder: RoundFolder, command: str) -> Path:

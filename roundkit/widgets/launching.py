@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roundkit.core.errors import RoundkitError
 from roundkit.models.lane import LaunchLane, LaunchManifest
-from roundkit.rounds.background import start_drivers
+from roundkit.rounds.background import CommandEnded, start_drivers
 from roundkit.rounds.launch import launch
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.room import read_room
@@ -59,13 +58,15 @@ def drive_lanes(round_dir: str | Path, drive: str, *, with_serve: bool = True) -
         with_serve: Whether to start serve where none runs.
 
     Raises:
-        RoundkitError: the drivers ended with an error, which is the sentence.
+        CommandEnded: the drivers ended with an error, which is the sentence.
     """
     folder = _folder(round_dir)
     if drive == "none":
         return pieces.sentence(
             "No driver was started: the lanes are filled by people, with the commands above."
         )
+    if read_room(folder).closing.begun:
+        return pieces.sentence("Close has begun: no lane is filled any more.")
     with (
         notebook_progress(lambda: views.tickets(read_room(folder)), [folder.root]) as progress,
         progress.task(f"drive {drive} lanes", None, "tickets with an end") as task,
@@ -76,9 +77,7 @@ def drive_lanes(round_dir: str | Path, drive: str, *, with_serve: bool = True) -
             task.set(len(room.status.tickets) - room.waiting(), len(room.status.tickets))
             progress.say(line)
     if started.exit_code() != 0:
-        raise RoundkitError(
-            f"the drivers ended with exit code {started.exit_code()}: {started.said()[-500:]}"
-        )
+        raise CommandEnded(started.last_words())
     return pieces.sentence("The drivers have ended.", "good")
 
 

@@ -125,7 +125,7 @@ def facts(rows: Sequence[tuple[str, Content]]) -> Piece:
         element("div", joined([element("dt", name), element("dd", _cell(value))])) for name, value in rows
     )
     text = "\n".join(f"{name}: {_plain(value)}" for name, value in rows)
-    return Piece(element("dl", inside, class_="rk-facts"), text)
+    return Piece(element("dl", inside, class_="rk-pairs"), text)
 
 
 def sentence(text: str, kind: str = "note", *, remedy: str = "") -> Piece:

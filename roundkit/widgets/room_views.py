@@ -211,9 +211,11 @@ def _rerun_row(rerun: RerunRecord) -> Row:
     return (rerun.kind, together, pieces.verdict(found.verdict), gain, span, None, kept, found.sentence)
 
 
-def interval(low: float | None, high: float | None) -> str | None:
+def interval(low: float | None, high: float | None) -> Content:
     """Write an interval of fractions; one without ends stays missing."""
-    return None if low is None or high is None else f"{pieces.percent(low)} to {pieces.percent(high)}"
+    if low is None or high is None:
+        return None
+    return pieces.together_on_a_line(f"{pieces.percent(low)} to {pieces.percent(high)}")
 
 
 def _deadline(moment: datetime, now: datetime) -> Markup:
