@@ -115,9 +115,8 @@ def forecast_table(look: Look) -> Piece:
         costs = forecast(plan_of(look))
     except Refused:
         return pieces.sentence("The forecast is made once nothing stands against the round.")
-    rows: list[Row] = [
-        (row.purpose, str(row.experiments), str(row.trials)) for row in costs.rows if row.experiments
-    ]
+    made = [row for row in costs.rows if row.experiments]
+    rows: list[Row] = [(row.purpose, str(row.experiments), str(row.trials)) for row in made]
     found = pieces.table("At most", ("purpose", "#experiments", "#trials"), rows, empty="")
     return pieces.together(found, pieces.facts(_totals(costs)))
 

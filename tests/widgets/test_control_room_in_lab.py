@@ -92,7 +92,8 @@ def test_n06_buttons_reach_serve_and_a_restarted_kernel_finds_it(lab: Page, odd_
     page.wait_for_text(ROOM, "1, by construction")
     show(page, "closed")
     assert read_room(odd_round).closing.advanced
-    assert page.console == []
+    # JupyterLab says so itself when a kernel is restarted.
+    assert [line for line in page.console if not line.startswith("Connection lost")] == []
 
 
 def show_everything(page: Page) -> None:
