@@ -7,9 +7,10 @@ store, other lanes, the campaign repository and devices are never among the gran
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -39,6 +40,19 @@ class Credential:
 
 
 @dataclass(frozen=True)
+class HomeFile:
+    """A file that a driver writes for its agent, such as a tool's configuration.
+
+    Attributes:
+        content: What it holds; never a key.
+        at: Where the agent finds it, relative to its home. It cannot change it.
+    """
+
+    content: bytes
+    at: PurePosixPath
+
+
+@dataclass(frozen=True)
 class LaneFacts:
     """What the round and its plan say about one lane's agent.
 
@@ -48,6 +62,7 @@ class LaneFacts:
         hidden: What no grant may show: the round's folder and the campaign repository.
         readable: What else the agent needs to read: its own program, the plan's interpreter.
         credentials: The named credential files.
+        files: Files that its driver writes.
         environment: Its variables, from the plan's allow-list.
         network: What it may reach.
         git_read_only: Whether ``.git`` is; false where its command-line tool cannot work so.
@@ -58,6 +73,7 @@ class LaneFacts:
     hidden: tuple[Path, ...]
     readable: tuple[Mount, ...] = ()
     credentials: tuple[Credential, ...] = ()
+    files: tuple[HomeFile, ...] = ()
     environment: Mapping[str, str] | None = None
     network: Network = Network.none()  # noqa: RUF009 - frozen
     git_read_only: bool = True
@@ -72,6 +88,7 @@ class LaneGrant:
         writable: What it may change.
         readable: What it may read, without its credentials.
         credentials: Copied when it starts, so that the files themselves are out of its reach.
+        files: Written when it starts.
         env: Its variables.
         network: What it may reach.
         copies: Folder on the host for the copies, which only the coordinator's user may enter.
@@ -81,6 +98,7 @@ class LaneGrant:
     writable: tuple[Mount, ...]
     readable: tuple[Mount, ...]
     credentials: tuple[Credential, ...]
+    files: tuple[HomeFile, ...]
     env: Mapping[str, str]
     network: Network
     copies: Path
@@ -98,14 +116,17 @@ def lane_grant(facts: LaneFacts) -> LaneGrant:
         _check_shown(place.source, facts.hidden)
     for credential in facts.credentials:
         _check_shown(credential.source, facts.hidden)
-        if credential.at.is_absolute() or ".." in credential.at.parts or not credential.at.parts:
-            raise refuse("credential-place", f"{credential.at} is no file below the agent's home")
+    places = [credential.at for credential in facts.credentials] + [file.at for file in facts.files]
+    for at in places:
+        if at.is_absolute() or ".." in at.parts or not at.parts:
+            raise refuse("credential-place", f"{at} is no file below the agent's home")
     read_only = (*_READ_ONLY, *((".git",) if facts.git_read_only else ()))
     return LaneGrant(
         cwd=clone,
         writable=(Mount(clone, clone), Mount(facts.home, HOME)),
         readable=(*facts.readable, *(Mount(clone / name, clone / name) for name in read_only)),
         credentials=facts.credentials,
+        files=facts.files,
         env={**(facts.environment or {}), "HOME": str(HOME), "TMPDIR": str(clone / _SCRATCH)},
         network=facts.network,
         copies=facts.home.with_name(f"{facts.home.name}.credentials"),
@@ -132,6 +153,7 @@ def bound_lane(
     limits: Limits,
     stdin: int | None = None,
     stdout: int | None = None,
+    stop: int | None = None,
 ) -> Execution:
     """Run one lane's agent behind its boundary, and return once nothing of it is left.
 
@@ -146,6 +168,7 @@ def bound_lane(
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over, as by :func:`confined_execute`.
+        stop: Descriptor of the caller's that ends the run as soon as it can be read.
 
     Returns:
         What came of it, with the hosts that it asked for.
@@ -155,8 +178,15 @@ def bound_lane(
             regular file of at most 1 MiB (``credential-unreadable``).
         ConfinementUnavailable: The host cannot build the boundary or hold a required limit; nothing ran.
     """
-    grant.writable[-1].source.mkdir(mode=0o700, exist_ok=True)
-    with _copied(grant) as credentials:
+    with ExitStack() as stack:
+        try:
+            grant.writable[-1].source.mkdir(mode=0o700, exist_ok=True)
+            credentials = stack.enter_context(_copied(grant))
+        except BaseException:
+            for fd in (stdin, stdout):
+                if fd is not None:
+                    os.close(fd)
+            raise
         return confined_execute(
             argv,
             cwd=grant.cwd,
@@ -168,33 +198,41 @@ def bound_lane(
             network=grant.network,
             stdin=stdin,
             stdout=stdout,
+            stop=stop,
         )
 
 
 @contextmanager
 def _copied(grant: LaneGrant) -> Iterator[tuple[Mount, ...]]:
-    """Copy the credentials into a folder that nobody else may enter, for as long as the agent runs.
+    """Write credentials and driver files into a folder that nobody else may enter, while the agent runs.
 
     Started by root, the agent is another user, for whom the files themselves are closed.
     """
     _remove(grant.copies)
     grant.copies.mkdir(mode=0o700)
     try:
+        contents = [
+            *((_read(credential.source), credential.at) for credential in grant.credentials),
+            *((file.content, file.at) for file in grant.files),
+        ]
         yield tuple(
-            Mount(_copy(credential.source, grant.copies / str(number)), HOME / credential.at)
-            for number, credential in enumerate(grant.credentials)
+            Mount(_write(content, grant.copies / str(number)), HOME / at)
+            for number, (content, at) in enumerate(contents)
         )
     finally:
         _remove(grant.copies)
 
 
-def _copy(source: Path, target: Path) -> Path:
+def _read(source: Path) -> bytes:
     try:
         if not source.is_file() or source.stat().st_size > _MOST_CREDENTIAL_BYTES:
             raise refuse("credential-unreadable", f"{source} is no regular file of at most 1 MiB")
-        content = source.read_bytes()
+        return source.read_bytes()
     except OSError as error:
         raise refuse("credential-unreadable", f"{source} cannot be read: {error.strerror}") from None
+
+
+def _write(content: bytes, target: Path) -> Path:
     target.write_bytes(content)
     target.chmod(0o444)
     return target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -102,6 +103,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("reserved_utc", _TIME, "", "when it was reserved"),
         Column("claimed_utc", _TIME, "", "when somebody took it up; null when nobody did"),
         Column("ended_utc", _TIME, "", "when it was settled or cancelled; null before"),
+        Column("end_reason", _TEXT, "", "why its agent ended; null where none ran"),
+        Column("cli_version", _TEXT, "", "version of its agent's tool; untrusted text"),
+        Column("model_reported", _TEXT, "", "its model, as the tool reports it; untrusted text"),
+        Column("usd_basis", _TEXT, "", "reported, list-price or none"),
+        Column("tokens_input", _INT, "", "tokens read outside of any cache; null where nobody counted"),
+        Column("tokens_cached_input", _INT, "", "tokens read from a cache; null where nobody counted"),
+        Column("tokens_cache_write", _INT, "", "tokens written into a cache; null where nobody counted"),
+        Column("tokens_output", _INT, "", "tokens written; null where nobody counted"),
         Column("missing", _TEXT, "", "why its cost is not known; null where it is"),
         *(
             Column(f"{kind}_{name}", _INT, unit, meaning)
@@ -229,8 +238,24 @@ def check_frame(table: str, frame: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
     Raises:
         Refused: ``missing-columns``, ``unknown-columns`` or ``wrong-dtype``, all in one answer.
     """
+    return check_columns(table, schema_of(table), frame)
+
+
+def check_columns(
+    table: str, wanted: Mapping[str, pl.DataType], frame: pl.LazyFrame | pl.DataFrame
+) -> pl.LazyFrame:
+    """Return a frame with exactly the wanted columns, in the wanted order.
+
+    Args:
+        table: What to call the frame in an error.
+        wanted: Column names and types.
+        frame: The frame.
+
+    Raises:
+        Refused: ``missing-columns``, ``unknown-columns`` or ``wrong-dtype``, all in one answer.
+    """
     lazy = frame.lazy()
-    found, wanted = lazy.collect_schema(), schema_of(table)
+    found = lazy.collect_schema()
     refusals = []
     if missing := [name for name in wanted if name not in found]:
         refusals.append(

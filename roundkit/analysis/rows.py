@@ -7,6 +7,7 @@ from typing import Any
 
 from roundkit.core.canonical import canonical_bytes
 from roundkit.evidence import RoundEvidence
+from roundkit.models.agent_run import AgentRun, Usage
 from roundkit.models.attempts import Cost
 from roundkit.models.campaign import Direction
 from roundkit.models.ledger import RerunRecord, RoundLedger, TicketRecord
@@ -83,10 +84,23 @@ def attempt_rows(evidence: RoundEvidence) -> Iterator[Row]:
         yield {
             **_round(evidence),
             **binding.model_dump(include={"lane", "ordinal", "run_id", "plan_digest"}),
-            **record.model_dump(exclude={"binding", "actual"}),
+            **record.model_dump(exclude={"binding", "actual", "run"}),
+            **_run(record.run),
             "missing": None if record.actual is not None else f"{record.phase}, never settled",
             **{f"{kind}_{name}": amount for kind, vector in vectors.items() for name, amount in vector},
         }
+
+
+def _run(run: AgentRun | None) -> Row:
+    """Return what is known of an agent's run; all null where none ran."""
+    usage = run.usage if run is not None else Usage()
+    return {
+        "end_reason": run.end_reason if run is not None else None,
+        "cli_version": run.cli_version if run is not None else None,
+        "model_reported": usage.model,
+        "usd_basis": usage.basis if run is not None else None,
+        **{f"tokens_{name}": amount for name, amount in usage.tokens},
+    }
 
 
 def ticket_rows(evidence: RoundEvidence) -> Iterator[Row]:

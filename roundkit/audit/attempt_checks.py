@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.rules.attempts import account, ledger_problems
+from roundkit.rules.authority import authority_problems
 
 
 def check_attempts(material: Material) -> list[Check]:
@@ -30,6 +31,8 @@ def _attempt_problems(material: Material) -> Iterator[Disagreement]:
                 f"lane {record.binding.lane}",
                 f"attempt {record.binding.ordinal} was reserved before the plan was frozen or after the end",
             )
+    for problem in authority_problems(plan, ledger.attempts):
+        yield Disagreement("round-ledger.json", problem)
     for lane in plan.lanes:
         for problem in ledger_problems(material.evidence.round_digest, account(lane, ledger.attempts)):
             yield Disagreement(f"lane {lane.id}", problem)

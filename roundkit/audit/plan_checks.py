@@ -108,6 +108,3 @@ def _lane_problems(material: Material) -> Iterator[Disagreement]:
                 yield differs(f"lane {lane.id}", name, getattr(record, name), getattr(lane, name))
         if record.attempts > lane.attempts:
             yield differs(f"lane {lane.id}", "attempts", record.attempts, f"at most {lane.attempts}")
-        cap = lane.budget.micro_usd
-        if cap is not None and record.cost_micro_usd is not None and record.cost_micro_usd > cap:
-            yield differs(f"lane {lane.id}", "cost_micro_usd", record.cost_micro_usd, f"at most {cap}")

@@ -48,5 +48,5 @@ def report_line(line: str) -> None:
 
 
 # Help shows the groups of commands in the order in which they are registered.
-for _module in ("whole", "rounds", "trial", "evidence", "host"):
+for _module in ("whole", "measure", "rounds", "trial", "evidence", "host"):
     import_module(f"roundkit.cli.{_module}")

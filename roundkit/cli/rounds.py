@@ -7,7 +7,7 @@ import os
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,7 +16,8 @@ from roundkit.cli.progress import shown_progress
 from roundkit.core.errors import refuse
 
 if TYPE_CHECKING:
-    from roundkit.models.round_plan import RoundPlan
+    from roundkit.models.round_plan import HarnessName, RoundPlan
+    from roundkit.rounds.layout import RoundFolder
     from roundkit.rounds.serve import Until
 
 
@@ -26,7 +27,12 @@ _SECRET_BYTES = 32
 class Drive(StrEnum):
     """Which lanes ``launch`` starts."""
 
+    claude = "claude"
+    codex = "codex"
+    command = "command"
+    swarmflow = "swarmflow"
     replay = "replay"
+    all = "all"
     none = "none"
 
 
@@ -97,22 +103,48 @@ def launch(
     round_dir: RoundDir,
     digest: Annotated[str | None, typer.Option(help="The posted digest; another plan is refused.")] = None,
     drive: Annotated[
-        Drive, typer.Option(help="Which lanes to fill; a person fills the others.")
+        Drive, typer.Option(help="Fill the lanes of this harness, or all; a person fills the others.")
     ] = Drive.none,
     with_serve: Annotated[bool, typer.Option(help="Start serve for as long as the drivers run.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only print what would be started, and in which boundary."),
+    ] = False,
 ) -> None:
-    """Make one clone a lane; run again, make only what is missing."""
+    """Make one clone a lane; run again, make only what is missing.
+
+    Exits with 3 when a lane that was to be driven was refused, with 1 when an agent did not come to its end.
+    """
     from roundkit.rounds.drive import drive_lanes
     from roundkit.rounds.launch import launch as launch_round
     from roundkit.rounds.serve import round_folder
 
     folder = round_folder(round_dir)
+    harness = None if drive in {Drive.all, Drive.none} else cast("HarnessName", drive.value)
+    if dry_run:
+        _show_dry_run(folder, digest, harness)
+        return
     with shown_progress() as progress:
         manifest = launch_round(folder, posted_digest=digest, progress=progress)
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {lane.clone}")
-    if drive is Drive.replay:
-        drive_lanes(folder, with_serve=with_serve, report=report_line)
+    if drive is Drive.none:
+        return
+    driven = drive_lanes(folder, harness=harness, with_serve=with_serve, report=report_line)
+    if driven.refused or driven.failed:
+        raise typer.Exit(3 if driven.refused else 1)
+
+
+def _show_dry_run(folder: RoundFolder, digest: str | None, harness: HarnessName | None) -> None:
+    from roundkit.cli.tables import dry_run_lines
+    from roundkit.rounds.drive import dry_run_lanes
+    from roundkit.rounds.launch import check_digest
+    from roundkit.rounds.layout import read_plan
+
+    check_digest(read_plan(folder), digest, place="--digest")
+    for shown in dry_run_lanes(folder, harness):
+        for line in dry_run_lines(shown):
+            report_line(line)
 
 
 @app.command(rich_help_panel="Rounds")
@@ -155,6 +187,7 @@ def status(
     from roundkit.cli.tables import status_table
     from roundkit.rounds.control import RoundStatus, read_status
     from roundkit.rounds.serve import round_folder
+    from roundkit.rules.agent_cost import cost_line
 
     def show(current: RoundStatus) -> None:
         tickets = [(lane, state) for lane, state in current.tickets if ticket in {None, state.ticket}]
@@ -171,6 +204,7 @@ def status(
                 "closed": current.closed,
                 "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
                 "attempts": [account.to_json_value() for account in current.accounts],
+                "costs": {account.lane.id: cost_line(account) for account in current.accounts},
                 "tickets": [{"lane": lane, **state.to_json_value()} for lane, state in tickets],
             }
             typer.echo(json.dumps(document, indent=2))

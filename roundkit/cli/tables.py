@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from roundkit.core.text import visible
 
 if TYPE_CHECKING:
     # For annotations only: help and version must not wait for numpy and scipy.
+    from roundkit.agents.contract import DryRun
     from roundkit.models.lane import TicketStatus
     from roundkit.models.ledger import RoundLedger
     from roundkit.rounds.control import RoundStatus
@@ -36,6 +38,8 @@ def percent(fraction: float | None) -> str:
 
 def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -> None:
     """Print how a round stands."""
+    from roundkit.rules.agent_cost import cost_line
+
     out = console()
     table = Table(title=f"round {status.plan.round_id}", title_justify="left")
     for heading in ("lane", "ticket", "state", "verdict", "gain", "why"):
@@ -49,6 +53,9 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
         account.records or any(account.lane.budget.to_json_value().values()) for account in status.accounts
     ):
         out.print(_attempts_table(status.accounts))
+        for account in status.accounts:
+            if line := cost_line(account):
+                out.print(Text(visible(f"{account.lane.id}: {line}")))
     passed, failed = status.aa_checks
     out.print(Text(f"serve: {status.serve or 'not running'}"))
     out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
@@ -76,6 +83,16 @@ def _attempts_table(accounts: Sequence[LaneAccount]) -> Table:
     return table
 
 
+def dry_run_lines(shown: DryRun) -> Iterator[str]:
+    """Yield what would be started in a lane: its command, the names of its variables, its boundary."""
+    yield f"{shown.lane}: {shlex.join(shown.argv)}"
+    yield f"{shown.lane}: variables {' '.join(shown.env_names)}"
+    yield f"{shown.lane}: network {' '.join(shown.hosts) or 'none'}"
+    for kind, places in (("writable", shown.writable), ("readable", shown.readable)):
+        for place in places:
+            yield f"{shown.lane}: {kind} {place}"
+
+
 def advice_table(advice: Sequence[Advice]) -> None:
     """Print what to consider about a plan; nothing when there is nothing."""
     if not advice:
@@ -100,6 +117,9 @@ def ledger_table(ledger: RoundLedger) -> None:
         table.add_row(*(Text(visible(cell)) for cell in cells))
     out = console()
     out.print(table)
+    for lane in ledger.lanes:
+        if lane.cost:
+            out.print(Text(visible(f"{lane.lane}: {lane.cost}")))
     if ledger.advanced:
         out.print(Text(f"gain of the round (fresh rerun against the old incumbent): {percent(ledger.gain)}"))
     else:

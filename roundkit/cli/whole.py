@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundkit.cli.app import app, report_line
+from roundkit.cli.options import command_words, even_pairs
 from roundkit.cli.tables import demo_table, ledger_table, percent
 from roundkit.core.clock import now_utc
 
@@ -37,12 +37,6 @@ def demo(
         raise typer.Exit(1)
 
 
-def _even(pairs: int | None) -> int | None:
-    if pairs is not None and pairs % 2:
-        raise typer.BadParameter("pairs come in quads of two: give an even number")
-    return pairs
-
-
 @app.command(rich_help_panel="Start here")
 def replay(
     span: Annotated[str, typer.Argument(metavar="BASE..HEAD", help="The incumbent, and the last commit.")],
@@ -62,7 +56,8 @@ def replay(
         list[str] | None, typer.Option(help="Glob that no commit may change; may be repeated.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=6, callback=_even, help="Pairs of one experiment; even, at least 6.")
+        int | None,
+        typer.Option(min=6, callback=even_pairs, help="Pairs of one experiment; even, at least 6."),
     ] = None,
     min_gain: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="Smallest gain that is kept, a fraction.")
@@ -90,9 +85,9 @@ def replay(
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise refuse("out-exists", f"{out} is no empty folder", place="--out", remedy="choose a new one")
     options = ReplayOptions(
-        benchmark=_words(benchmark, "--benchmark"),
+        benchmark=command_words(benchmark, "--benchmark"),
         metric=metric,
-        build=_words(build, "--build") if build is not None else None,
+        build=command_words(build, "--build") if build is not None else None,
         protected_paths=tuple(protect or ()),
         pairs=pairs,
         min_gain=min_gain,
@@ -112,16 +107,6 @@ def replay(
     ledger_table(closed.ledger)
     if not _publish(closed, repository, out / "report.html"):
         raise typer.Exit(1)
-
-
-def _words(command: str, option: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise typer.BadParameter(f"{command!r}: {error}", param_hint=option) from error
-    if not words:
-        raise typer.BadParameter("the command is empty", param_hint=option)
-    return words
 
 
 def _publish(closed: CloseOutcome, repository: Path, page: Path) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime
+from roundkit.models.agent_run import AgentRun
+from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime, is_missing
 from roundkit.models.round_plan import LaneBudget
 
 AttemptPhase = Literal["reserved", "claimed", "settled", "cancelled"]
@@ -59,6 +60,7 @@ class AttemptRecord(Record):
         claimed_utc: When it was claimed, null before.
         ended_utc: When it was settled or cancelled, null before.
         actual: What it cost, null before it is settled.
+        run: What is known of its agent's run; null where no agent ran, or its driver died with it.
     """
 
     binding: AttemptBinding
@@ -68,3 +70,4 @@ class AttemptRecord(Record):
     claimed_utc: UtcTime | None
     ended_utc: UtcTime | None
     actual: Cost | None
+    run: AgentRun | None = Field(default=None, exclude_if=is_missing)

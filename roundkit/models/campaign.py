@@ -108,7 +108,7 @@ class Runtime(Record):
 
 
 class Noise(Record):
-    """What the owner measured by running the benchmark a few times on one version; null where nobody did.
+    """What ``roundkit noise`` found on one version of the program; null where nobody ran it.
 
     Attributes:
         sigma: Relative standard deviation of one trial.

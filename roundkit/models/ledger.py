@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
 from roundkit.models.campaign import EntryStatus
@@ -16,6 +18,10 @@ RejectCause = Literal[
     "cap", "late", "ticket-collision", "build", "smoke", "import-path",
 ]  # fmt: skip
 LaneOutcome = Literal["composed", "skipped", "no-passing-ticket", "no-result", "rerun-failed"]
+
+
+def _is_empty(value: str) -> bool:
+    return not value
 
 
 class CommandLog(Record):
@@ -105,6 +111,7 @@ class LaneRecord(Record):
     Attributes:
         attempts: How many attempts of its agent are in the ledger, in whatever phase.
         cost_micro_usd: What those that ran cost; null when there was none, or one whose cost nobody knows.
+        cost: The same in words, with harness and model; empty where no agent ran.
     """
 
     lane: Identifier
@@ -120,6 +127,7 @@ class LaneRecord(Record):
     attempts: Count
     cost_micro_usd: Count | None
     sentence: str
+    cost: str = Field(default="", exclude_if=_is_empty)
 
 
 class AaCheck(Record):

@@ -17,7 +17,7 @@ Side = Literal["baseline", "candidate"]
 CheckoutKind = Literal["plain", "overlay"]
 """Whether a checkout is a folder of its own or a layer over one that it shares; both give the same files."""
 Role = Literal["benchmark", "driver", "worker", "validator"]
-Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone"]
+Purpose = Literal["ticket", "aa", "compose", "rerun", "fallback", "standalone", "compare"]
 VerdictName = Literal["pass", "fail", "not-measured", "invalid"]
 Outcome = Literal["complete", "candidate-broke", "baseline-broke", "infrastructure"]
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
 from roundkit.models.instruments import CountingTool
+from roundkit.models.lane_agent import Authorization, LaneAgent
 
 HarnessName = Literal["claude", "codex", "swarmflow", "command", "replay", "none"]
 
@@ -62,6 +63,7 @@ class LaneDraft(Record):
         deadline_utc: When its agents and its intake end; null means the round's deadline.
         changed_condition: Why a direction on the negative memory deserves another try.
         replay: For the ``replay`` harness: commits, a branch or patch files, in order.
+        agent: How its agent is started, where the harness starts one.
     """
 
     id: Identifier
@@ -78,6 +80,7 @@ class LaneDraft(Record):
     changed_condition: str | None = None
     replay: tuple[str, ...] = ()
     exploration_devices: tuple[str, ...] = ()
+    agent: LaneAgent | None = None
 
 
 class CompositionPolicy(Record):
@@ -100,6 +103,7 @@ class RoundDraft(Record):
     composition: CompositionPolicy
     deadline_utc: UtcTime
     lane_environment: Literal["venv", "none"] = "venv"
+    authorization: Authorization | None = None
     lanes: Annotated[tuple[LaneDraft, ...], Field(min_length=1)]
 
 
@@ -137,6 +141,7 @@ class FrozenLane(Record):
     changed_condition: str | None
     replay: tuple[str, ...]
     exploration_devices: tuple[str, ...]
+    agent: LaneAgent | None = Field(default=None, exclude_if=is_missing)
 
 
 class FrozenRuntime(Record):
@@ -160,6 +165,7 @@ class RoundPlan(Record):
         protected_files: SHA-256 of each file of the incumbent that those globs match.
         secret_sha256: Digest of the coordinator's secret, from which coins and seeds come.
         counting_tool: What counts instructions in this round, where they decide: counts of two tools differ.
+        authorization: Who allows the round's agents to spend money; null: nobody.
     """
 
     format: Literal["roundkit-round-plan/1"]
@@ -184,6 +190,7 @@ class RoundPlan(Record):
     lanes: tuple[FrozenLane, ...]
     secret_sha256: Digest
     counting_tool: CountingTool | None = Field(default=None, exclude_if=is_missing)
+    authorization: Authorization | None = Field(default=None, exclude_if=is_missing)
 
     def lane(self, lane_id: str) -> FrozenLane:
         """Return the lane of that id.

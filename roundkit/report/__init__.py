@@ -1,5 +1,6 @@
 """Floor 6: views for notebooks, notebooks run with checked parameters, and one offline HTML file."""
 
+from roundkit.report.comparison_page import comparison_page
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.parameters import check_parameters
 from roundkit.report.round_tables import (
@@ -25,6 +26,7 @@ __all__ = [
     "audit_sentence",
     "build_report",
     "check_parameters",
+    "comparison_page",
     "composition_table",
     "conclude",
     "decision_table",

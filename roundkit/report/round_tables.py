@@ -48,8 +48,10 @@ def _decision_row(
 
 
 def lanes_table(evidence: RoundEvidence) -> Table:
-    """What each lane set out to do."""
+    """What each lane set out to do, and what its agents cost where it had any."""
     plan = evidence.plan
+    costs = {record.lane: record.cost for record in evidence.ledger.lanes}
+    had_agents = any(costs.values())
     return Table(
         "Lanes as planned",
         (
@@ -61,6 +63,7 @@ def lanes_table(evidence: RoundEvidence) -> Table:
             Heading("may change", "code"),
             Heading("harness"),
             Heading("model"),
+            *((Heading("its agents", "prose"),) if had_agents else ()),
         ),
         tuple(
             (
@@ -72,6 +75,7 @@ def lanes_table(evidence: RoundEvidence) -> Table:
                 " ".join(lane.globs),
                 lane.harness,
                 lane.model,
+                *((costs.get(lane.id) or None,) if had_agents else ()),
             )
             for lane in plan.lanes
         ),

@@ -81,7 +81,7 @@ def measurement_notes(evidence: RoundEvidence) -> Html:
     """How the figures were measured, and what could be forged."""
     rows = words.protocol(evidence)
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    warned = words.warnings(evidence)
+    warned = words.warnings(evidence.run_spec)
     labels = "".join(f'<p class="rk-provenance">{escape(warning)}</p>' for warning in warned)
     text = "\n".join([*warned, *(f"{name}: {value}" for name, value in rows)])
     return Html(f'{labels}<dl class="rk-facts">{items}</dl>', text)

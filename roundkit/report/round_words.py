@@ -8,6 +8,7 @@ from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
+from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.rules.outcome import ending_of
@@ -190,9 +191,8 @@ def titled(evidence: RoundEvidence, title: str) -> str:
     return f"{title} ({INSTRUCTIONS_SAY_NOTHING})" if counted_ones else title
 
 
-def warnings(evidence: RoundEvidence) -> tuple[str, ...]:
-    """Return what a reader of the round's figures has to know: what they leave out, and who could forge."""
-    spec = evidence.run_spec
+def warnings(spec: RunSpec) -> tuple[str, ...]:
+    """Return what a reader of figures has to know: what they leave out, and who could forge them."""
     stands = {
         INSTRUCTIONS: spec.benchmark.instrument == "instructions",
         FORGEABLE: spec.benchmark.single_process,

@@ -5,6 +5,7 @@ Each call reads the frozen plan and the stored ledger, so that no restart resets
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ from datetime import datetime
 
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused, refuse
+from roundkit.models.agent_run import AgentRun
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
 from roundkit.models.base import Provenance
 from roundkit.models.round_plan import FrozenLane, RoundPlan
-from roundkit.rounds.intake import PROVENANCE
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rules.attempts import (
     LaneAccount,
@@ -24,7 +25,9 @@ from roundkit.rules.attempts import (
     capacity_refusal,
     deadline_refusal,
     next_binding,
+    open_reservation,
 )
+from roundkit.rules.authority import agent_provenance, authority_refusal
 from roundkit.store import RoundStore, open_store
 
 
@@ -53,6 +56,11 @@ class _Desk:
                 remedy="its accepted tickets are still measured; go on in a new round",
             )
 
+    def refuse_unauthorized(self, *, more: bool) -> None:
+        """Refuse to start what could spend money without authority."""
+        everybody = self.store.attempts.all()
+        _raise(authority_refusal(self.plan, self.lane, everybody, self.now, more=more))
+
     def say(self, phase: str, binding: AttemptBinding) -> None:
         """Write an event."""
         self.store.events.add(
@@ -78,6 +86,40 @@ def propose(folder: RoundFolder, lane: str, workflow_run: str) -> AttemptBinding
     return next_binding(read_plan(folder).digest(), read_account(folder, lane), workflow_run)
 
 
+def check_room(folder: RoundFolder, lane: str, *, now: datetime | None = None) -> None:
+    """Check, before anything is prepared for it, that a lane's next attempt could be reserved and claimed.
+
+    Raises:
+        Refused: as :func:`reserve` and :func:`claim` do.
+    """
+    with _at_desk(folder, lane, now) as desk:
+        desk.refuse_late()
+        reserved = open_reservation(desk.book) is not None
+        if not reserved:
+            _raise(capacity_refusal(desk.book))
+        desk.refuse_unauthorized(more=not reserved)
+
+
+def claim_next(folder: RoundFolder, lane: str, who: str) -> AttemptBinding:
+    """Reserve and claim a lane's next attempt; whoever this returns to executes it.
+
+    A reservation that a driver left when it died is taken up: nobody runs it, and it is charged.
+
+    Args:
+        folder: The round.
+        lane: The lane's id.
+        who: What asks, for the id of its run.
+
+    Raises:
+        Refused: as :func:`reserve` and :func:`claim` do.
+    """
+    binding = open_reservation(read_account(folder, lane))
+    if binding is None:
+        binding = propose(folder, lane, f"{who}-{uuid.uuid4().hex}")
+        reserve(folder, binding)
+    return claim(folder, binding).binding
+
+
 def reserve(
     folder: RoundFolder,
     binding: AttemptBinding,
@@ -95,7 +137,7 @@ def reserve(
 
     Raises:
         Refused: ``lane-expired``, ``lane-stopped``, ``round-closed``, ``attempt-bound-differently``,
-            ``attempts-exhausted``, ``budget-exhausted`` or ``attempt-binding``.
+            ``attempts-exhausted``, ``budget-exhausted``, ``not-authorized`` or ``attempt-binding``.
     """
     with _at_desk(folder, binding.lane, now) as desk:
         desk.refuse_late()
@@ -103,8 +145,9 @@ def reserve(
         if known is not None:
             return known
         _raise(capacity_refusal(desk.book))
+        desk.refuse_unauthorized(more=True)
         _raise(binding_refusal(binding, desk.plan.digest(), desk.book))
-        record = desk.store.attempts.reserve(binding, provenance or PROVENANCE[desk.lane.harness], desk.now)
+        record = desk.store.attempts.reserve(binding, provenance or agent_provenance(desk.lane), desk.now)
         desk.say("reserved", binding)
         return record
 
@@ -114,10 +157,11 @@ def claim(folder: RoundFolder, binding: AttemptBinding, *, now: datetime | None 
 
     Raises:
         Refused: ``already-claimed``, ``attempt-cancelled``, ``attempt-unknown``, ``lane-expired``,
-            ``lane-stopped`` or ``round-closed``.
+            ``lane-stopped``, ``round-closed`` or ``not-authorized``.
     """
     with _at_desk(folder, binding.lane, now) as desk:
         desk.refuse_late()
+        desk.refuse_unauthorized(more=False)
         before = _known(desk, binding)
         if not desk.store.attempts.claim(binding.plan_digest, desk.now):
             cancelled = before.phase == "cancelled"
@@ -131,7 +175,12 @@ def claim(folder: RoundFolder, binding: AttemptBinding, *, now: datetime | None 
 
 
 def settle(
-    folder: RoundFolder, binding: AttemptBinding, actual: Cost, *, now: datetime | None = None
+    folder: RoundFolder,
+    binding: AttemptBinding,
+    actual: Cost,
+    *,
+    run: AgentRun | None = None,
+    now: datetime | None = None,
 ) -> AttemptRecord:
     """Record what a claimed attempt cost. Its charge stays the worst case; only the truth is added.
 
@@ -139,6 +188,7 @@ def settle(
         folder: The round.
         binding: The attempt.
         actual: From trusted counters; null where nobody counted.
+        run: What is known of its agent's run, where an agent ran.
         now: The time; the clock's unless given.
 
     Raises:
@@ -146,6 +196,8 @@ def settle(
     """
     with _at_desk(folder, binding.lane, now) as desk:
         before = _known(desk, binding)
+        if run is not None:
+            desk.store.attempts.record_run(binding.plan_digest, run)
         if not desk.store.attempts.settle(binding.plan_digest, actual, desk.now):
             raise refuse(
                 "attempt-not-claimed",
@@ -153,6 +205,21 @@ def settle(
                 remedy="only an attempt that is claimed is settled, and only once",
             )
         desk.say("settled", binding)
+        return desk.store.attempts.get(binding.plan_digest)
+
+
+def record_run(folder: RoundFolder, binding: AttemptBinding, run: AgentRun) -> AttemptRecord:
+    """Keep what is known of a run whose cost nobody knows for sure: its attempt stays claimed, and charged.
+
+    Raises:
+        Refused: ``attempt-not-claimed`` or ``attempt-unknown``.
+    """
+    with _at_desk(folder, binding.lane, None) as desk:
+        before = _known(desk, binding)
+        if not desk.store.attempts.record_run(binding.plan_digest, run):
+            what = f"{_name(binding)} is {before.phase}, or has its run on record"
+            raise refuse("attempt-not-claimed", what)
+        desk.say(f"ended-by-{run.end_reason}", binding)
         return desk.store.attempts.get(binding.plan_digest)
 
 

@@ -13,6 +13,7 @@ from roundkit.measure.materialized import Base, Checkout, lay_checkout, overlay_
 from roundkit.measure.probe import import_probe, run_command_confined, succeeded
 from roundkit.measure.provision import check_provision
 from roundkit.measure.trees import remove_tree
+from roundkit.models.campaign import CampaignPlan
 from roundkit.models.ledger import CommandLog, RejectCause
 from roundkit.models.measurement import ProvisionRef, RunSpec, SideRef
 from roundkit.models.round_plan import RoundPlan
@@ -104,12 +105,18 @@ def build_side(
         omit=GlobSet(plan.campaign.hidden_paths),
     )
     return build_checkout(
-        plan, spec, commit=commit, tree=tree, checkout=checkout, pristine=pristine, provision=provision
+        plan.campaign,
+        spec,
+        commit=commit,
+        tree=tree,
+        checkout=checkout,
+        pristine=pristine,
+        provision=provision,
     )
 
 
 def build_checkout(
-    plan: RoundPlan,
+    campaign: CampaignPlan,
     spec: RunSpec,
     *,
     commit: str,
@@ -118,10 +125,23 @@ def build_checkout(
     pristine: Path,
     provision: ProvisionRef | None,
 ) -> Built:
-    """Run the plan's build, import probe and smoke on a fresh checkout of a commit."""
+    """Run a campaign's build, import probe and smoke on a fresh checkout.
+
+    Args:
+        campaign: The commands and the target package.
+        spec: How they run.
+        commit: What the checkout is of.
+        tree: Its tree.
+        checkout: The folder, which the build may write to.
+        pristine: The untouched incumbent, which protected files are mounted from.
+        provision: What the round provisioned.
+
+    Raises:
+        MeasurementBroke: ``provision-changed``, or the boundary could not be set up.
+    """
     check_provision(provision)
     logs: list[CommandLog] = []
-    for run in _steps(plan, spec, checkout=checkout, pristine=pristine, provision=provision):
+    for run in _steps(campaign, spec, checkout=checkout, pristine=pristine, provision=provision):
         log = run()
         logs.append(log)
         if not succeeded(log):
@@ -141,10 +161,14 @@ def build_checkout(
 
 
 def _steps(
-    plan: RoundPlan, spec: RunSpec, *, checkout: Checkout, pristine: Path, provision: ProvisionRef | None
+    campaign: CampaignPlan,
+    spec: RunSpec,
+    *,
+    checkout: Checkout,
+    pristine: Path,
+    provision: ProvisionRef | None,
 ) -> Iterator[Callable[[], CommandLog]]:
-    """Yield the plan's steps in order: build, import probe, smoke."""
-    campaign = plan.campaign
+    """Yield the steps in order: build, import probe, smoke."""
     scratch = checkout.folder.with_name(f"{checkout.folder.name}.scratch")
     command = partial(
         run_command_confined,

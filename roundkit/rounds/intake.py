@@ -15,14 +15,14 @@ from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.errors import Refused
 from roundkit.core.files import atomic_write
 from roundkit.host.confine import HostileOutput, read_output
-from roundkit.models.base import Provenance
 from roundkit.models.lane import Manifest
 from roundkit.models.ledger import RejectedSubmission, TicketRecord
-from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
+from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds.lane_doors import OUTBOX, printable_name
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.waiting import FLOOD, Outboxes
 from roundkit.rules.admission import Rejection, admission_problem
+from roundkit.rules.authority import filled_by
 from roundkit.rules.identity import ticket_key, ticket_name
 from roundkit.store import RoundStore
 
@@ -31,16 +31,6 @@ _MANIFEST_BYTES_SPARE = 65536
 _SYMLINK = "120000"
 _DETAIL_CHARACTERS = 500
 _FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
-
-PROVENANCE: dict[HarnessName, Provenance] = {
-    "replay": "replay",
-    # No driver of this version starts a model: whatever the plan names, a person fills the lane.
-    "claude": "person",
-    "codex": "person",
-    "swarmflow": "person",
-    "command": "person",
-    "none": "person",
-}
 
 
 @dataclass(frozen=True)
@@ -104,7 +94,7 @@ def _take_entry(
             ticket=ticket_name(intake.plan.round_id, lane.id, entry),
             manifest=manifest,
             intake_utc=now,
-            provenance=PROVENANCE[lane.harness],
+            provenance=filled_by(lane, store.attempts.all(lane.id)),
             reject_cause=rejection.cause if rejection else None,
             reject_detail=_bounded(rejection.detail) if rejection else None,
         )

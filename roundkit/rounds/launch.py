@@ -60,7 +60,7 @@ def launch(
     """
     plan = read_plan(folder)
     run = _Launch(folder, plan, plan.digest())
-    _check_digest(run, posted_digest)
+    check_digest(plan, posted_digest, place=str(folder.plan_file))
     _check_deadline(plan, now or now_utc())
     with hold_lock(folder.store / "launch.lock", code="launch-running", what="a launch of this round"):
         manifest_before = _read_manifest(run)
@@ -84,12 +84,17 @@ def launch(
     return manifest
 
 
-def _check_digest(run: _Launch, posted: str | None) -> None:
-    if posted is not None and posted.strip().lower() != run.digest:
+def check_digest(plan: RoundPlan, posted: str | None, *, place: str) -> None:
+    """Check that a plan is the one whose digest was posted, if any was.
+
+    Raises:
+        Refused: ``digest-mismatch``.
+    """
+    if posted is not None and posted.strip().lower() != plan.digest():
         raise refuse(
             "digest-mismatch",
-            f"the plan's digest is {run.digest}, and {posted} was posted",
-            place=str(run.folder.plan_file),
+            f"the plan's digest is {plan.digest()}, and {posted} was posted",
+            place=place,
             remedy="launch the round that was posted, or post this plan's digest",
         )
 

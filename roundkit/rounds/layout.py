@@ -90,6 +90,15 @@ class RoundFolder:
         """Working folders of experiments."""
         return self.root / "trials"
 
+    @property
+    def homes(self) -> Path:
+        """Private homes of the lanes' agents."""
+        return self.root / "homes"
+
+    def attempt_log(self, lane: str, ordinal: int) -> Path:
+        """Return the folder of what an attempt's agent said, bounded and without its keys."""
+        return self.store / "agents" / lane / str(ordinal)
+
     def clone(self, lane: str) -> Path:
         """Return the clone of a lane."""
         return self.lanes / lane

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 
 from roundkit.core.errors import RoundkitError
@@ -17,13 +15,12 @@ from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
 from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
 from roundkit.rounds.requests import Bench, open_experiment
-from roundkit.rounds.stopping import StopRequest
+from roundkit.rounds.stopping import StopRequest, record_or_stop
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
 
 _BUSY_POLL_S = 0.5
-_STOP_POLL_S = 0.2
 
 
 class CloseStopped(RoundkitError):
@@ -117,23 +114,13 @@ class Closer:
         waiting = False
         while True:
             try:
-                return self._result(self.pool.submit(request))
+                return record_or_stop(self.pool.submit(request), self.pool, self.stop)
             except DeviceBusy as busy:
                 if not waiting:
                     self.report(f"{request.subject} waits: {busy}")
                 waiting = True
                 self._check_stop()
                 time.sleep(_BUSY_POLL_S)
-
-    def _result(self, future: Future[ExperimentRecord]) -> ExperimentRecord:
-        """Wait for a record, and end the experiment at its next trial when somebody asks for the end."""
-        while True:
-            if self.stop.is_set:
-                self.pool.close()
-            try:
-                return future.result(timeout=_STOP_POLL_S)
-            except NotYet:
-                continue
 
     def _check_stop(self) -> None:
         if self.stop.is_set:

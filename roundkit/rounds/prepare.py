@@ -113,6 +113,7 @@ def _plan(
         lanes=tuple(freeze_lane(lane, campaign, draft) for lane in draft.lanes),
         secret_sha256=digest_bytes(secret),
         counting_tool=look.counting_tool,
+        authorization=draft.authorization,
     )
 
 

@@ -51,7 +51,7 @@ def prune(folder: RoundFolder, *, audit: Audit) -> EvidencePointer:
             _keep(folder, pointer)
         folder.launch_file.unlink(missing_ok=True)
         # The store last: whoever looks meanwhile finds its locks.
-        for part in (folder.lanes, folder.checkouts, folder.trials, folder.store):
+        for part in (folder.lanes, folder.homes, folder.checkouts, folder.trials, folder.store):
             remove_tree(part)
     return pointer
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from roundkit.core.errors import Refused, refuse
+from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
 from roundkit.core.globs import exact_glob
 from roundkit.core.relpath import path_problem
-from roundkit.core.yamlfile import dump_yaml, schema_refusals
-from roundkit.models.campaign import CampaignPlan
+from roundkit.core.yamlfile import dump_yaml
 from roundkit.rounds.replay_files import (
     ReplayOptions,
     ReplayRange,
@@ -23,6 +19,7 @@ from roundkit.rounds.replay_files import (
     replay_campaign,
     replay_draft,
 )
+from roundkit.rounds.template_files import checked_campaign
 from roundkit.rules.replay_lanes import CommitChange, CommitGroup, group_commits
 from roundkit.rules.scope import protected_globs, protected_reach
 
@@ -157,7 +154,7 @@ def _lanes(
     commits = _commits(span)
     kept: list[CommitGroup] = []
     dropped = [Dropped((commit.commit,), "changes no file") for commit in commits if not commit.paths]
-    model = _checked(campaign)
+    model = checked_campaign(campaign, "the replayed campaign")
     protected = protected_globs(model, (), span.base_paths)
     for group in group_commits(commits):
         problem = _problem(span, group, protected, each_commit=options.each_commit)
@@ -166,18 +163,6 @@ def _lanes(
         else:
             dropped.append(Dropped(tuple(commit.commit for commit in group.commits), problem))
     return kept, dropped
-
-
-def _checked(campaign: dict[str, Any]) -> CampaignPlan:
-    """Check what the options made of the template, before anything is written.
-
-    Raises:
-        Refused: an option has a value that no campaign can have.
-    """
-    try:
-        return CampaignPlan.model_validate_json(json.dumps(campaign).encode(), strict=True)
-    except ValidationError as error:
-        raise Refused(schema_refusals(error.errors(), campaign, "the replayed campaign")) from error
 
 
 def _problem(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.git import Repository
 from roundkit.core.globs import exact_glob
-from roundkit.core.resources import shipped
-from roundkit.core.yamlfile import plain, read_yaml
-from roundkit.measure.boundary import CHECKOUT
+from roundkit.rounds.template_files import CHECKOUT_PATH, command_words, template
 from roundkit.rules.replay_lanes import CommitGroup
 from roundkit.rules.scope import TRICK_FILES
 
@@ -79,18 +76,13 @@ class ReplayRange:
     changed: frozenset[str]
 
 
-def _template(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = plain(read_yaml(shipped("templates") / name)[1])
-    return content
-
-
 def replay_campaign(span: ReplayRange, options: ReplayOptions) -> dict[str, Any]:
     """Return the campaign, still without a search plan."""
-    template = _template("campaign.yaml")
-    argv, readable = _benchmark_argv(span, options)
+    content = template("campaign.yaml")
+    argv, readable = command_words(span.repository.path, options.benchmark)
     reported = options.metric is not None
-    timeout_s = options.timeout_s or template["benchmark"]["timeout_s"]
-    template.update(
+    timeout_s = options.timeout_s or content["benchmark"]["timeout_s"]
+    content.update(
         campaign_id=f"replay-{span.base[:_SHORT]}-{span.head[:_SHORT]}",
         repository={"path": str(span.repository.path), "branch": span.branch},
         metric={
@@ -103,32 +95,16 @@ def replay_campaign(span: ReplayRange, options: ReplayOptions) -> dict[str, Any]
         build={"argv": list(options.build), "timeout_s": timeout_s} if options.build else None,
         target_package=options.target_package,
         protected_paths=list(options.protected_paths or TRICK_FILES),
-        runtime={"python": options.python or template["runtime"]["python"], "readable": readable},
+        runtime={"python": options.python or content["runtime"]["python"], "readable": readable},
         search_plan=[],
         search_state={"incumbent_revision": span.base},
     )
     # A benchmark from outside the repository finds the program in the checkout that it runs on.
-    template["environment"]["PYTHONPATH"] = f"{CHECKOUT}:{CHECKOUT / 'src'}"
+    content["environment"]["PYTHONPATH"] = CHECKOUT_PATH
     for name, value in (("ab_ba_pairs", options.pairs), ("min_gain", options.min_gain)):
         if value is not None:
-            template["test_plan"][name] = value
-    return template
-
-
-def _benchmark_argv(span: ReplayRange, options: ReplayOptions) -> tuple[list[str], list[str]]:
-    """Return the command with paths as it will find them, and the folders outside that it reads."""
-    root, words, folders = span.repository.path, [], []
-    for word in options.benchmark:
-        path = Path(word)
-        if not path.is_absolute() or not path.exists():
-            words.append(word)
-        elif path.resolve().is_relative_to(root):
-            words.append(path.resolve().relative_to(root).as_posix())
-        else:
-            words.append(str(path.resolve()))
-            folders.append(str(path.resolve() if path.is_dir() else path.resolve().parent))
-    system = ("/usr/", "/bin/", "/lib")
-    return words, sorted({folder for folder in folders if not f"{folder}/".startswith(system)})
+            content["test_plan"][name] = value
+    return content
 
 
 def fill_campaign(campaign: dict[str, Any], names: dict[str, CommitGroup]) -> None:
@@ -163,7 +139,7 @@ def replay_draft(
     options: ReplayOptions,
 ) -> dict[str, Any]:
     """Return the round: one replay lane for each group of commits, with exact paths as globs."""
-    draft = _template("round.yaml")
+    draft = template("round.yaml")
     draft.update(
         round_id=f"replay-{span.head[:_SHORT]}-{now_utc():%Y%m%d-%H%M%S}",
         deadline_utc=format_utc(options.deadline_utc),

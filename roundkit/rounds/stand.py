@@ -169,7 +169,7 @@ def _build(
     laid = lay_checkout(repository, commit, checkout, base=base, omit=omit)
     report(f"building the {side}, {commit}")
     built = build_checkout(
-        plan,
+        plan.campaign,
         bench.spec,
         commit=commit,
         tree=Repository(repository).tree_id(commit),

@@ -7,10 +7,16 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from types import FrameType
 
-_AT_ONCE = "roundkit: stopped at once; nothing is lost, the same command goes on where it was\n"
+from roundkit.measure.pool import DevicePool
+from roundkit.models.measurement import ExperimentRecord
+
+_AT_ONCE = "stopped at once; nothing is lost, the same command goes on where it was"
+_POLL_S = 0.2
 
 
 class StopRequest:
@@ -25,18 +31,24 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[StopRequest]:
+def stop_on_signal(*, first: str | None = None, at_once: str = _AT_ONCE) -> Iterator[StopRequest]:
     """Turn the first SIGTERM or Ctrl-C into a request; the second ends the process there and then.
 
     A process that is killed at any moment loses nothing, so a person in a hurry may ask twice.
+
+    Args:
+        first: What is said at the first signal, if anything.
+        at_once: What is said at the second.
     """
     stop = StopRequest()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set:
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _AT_ONCE.encode())
+            _tell(at_once)
             os._exit(1)
         stop.set()
+        if first is not None:
+            _tell(first)
 
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -47,3 +59,23 @@ def stop_on_signal() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _tell(sentence: str) -> None:
+    """Write to standard error without a lock: whatever the signal interrupted may hold it."""
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"roundkit: {sentence}\n".encode())
+
+
+def record_or_stop(future: Future[ExperimentRecord], pool: DevicePool, stop: StopRequest) -> ExperimentRecord:
+    """Wait for a record, and end the experiment at its next trial when somebody asks for the end.
+
+    Raises:
+        DeviceBusy: somebody outside the pool took the device set.
+    """
+    while True:
+        if stop.is_set:
+            pool.close()
+        try:
+            return future.result(timeout=_POLL_S)
+        except NotYet:
+            continue

@@ -11,13 +11,14 @@ from typing import Literal
 
 from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
 from roundkit.models.round_plan import RoundPlan
+from roundkit.rules.authority import authority_refusal
 from roundkit.rules.scope import overlaps
 
 # What is worth a lane, not a gate: the verdict's own line stands in the plan.
 _SIGMAS = 2.0
 _SHOWN_PATHS = 3
 
-Topic = Literal["same-stage", "no-result", "scope"]
+Topic = Literal["same-stage", "no-result", "scope", "authority"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,16 @@ def advise(plan: RoundPlan) -> tuple[Advice, ...]:
         *_same_stage([(lane, entry) for lane, entry, _ in lanes]),
         *_no_result(plan.campaign, [(lane, entry) for lane, entry, _ in lanes]),
         *_other_scope(lanes),
+        *_blocked(plan),
     )
+
+
+def _blocked(plan: RoundPlan) -> Iterator[Advice]:
+    """Say which lanes' agents will be refused for want of authority."""
+    for lane in plan.lanes:
+        refusal = authority_refusal(plan, lane, (), plan.frozen_utc, more=True)
+        if refusal is not None:
+            yield Advice("authority", (lane.id,), refusal.message, f"{refusal.place}: {refusal.remedy}")
 
 
 def propose_entries(campaign: CampaignPlan, most: int, paths: Collection[str]) -> Proposal:
@@ -132,7 +142,7 @@ def _no_result(campaign: CampaignPlan, lanes: Sequence[tuple[str, SearchPlanEntr
             "no-result",
             (),
             "test_plan.noise is not known, so nobody can tell which lanes could show a result",
-            "write what repeated runs of the benchmark showed there",
+            "run `roundkit noise` and paste its block there",
         )
         return
     for lane, entry in lanes:

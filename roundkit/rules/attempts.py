@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
+from roundkit.models.agent_run import AgentEnd
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
-from roundkit.models.round_plan import FrozenLane, LaneBudget
+from roundkit.models.lane_agent import LaneAgent
+from roundkit.models.round_plan import FrozenLane, LaneBudget, RoundPlan
+from roundkit.rules.authority import can_spend
 from roundkit.rules.identity import attempt_plan_digest
 
 DIMENSIONS: tuple[str, ...] = tuple(Cost.model_fields)
+UNSETTLED_ENDS: frozenset[AgentEnd] = frozenset({"deadline", "killed"})
+"""Ends that leave an attempt claimed: what was going on at that moment, nobody counted."""
+_RETRIED_ENDS: frozenset[AgentEnd] = frozenset({"provider-error", "preflight"})
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,14 @@ class LaneAccount:
     def used_up(self) -> bool:
         """Whether no further attempt is allowed, by number or by budget."""
         return capacity_refusal(self) is not None
+
+    @property
+    def driven(self) -> bool:
+        """Whether an attempt of it ran to its own end, so that nothing is to be repeated."""
+        return any(
+            record.phase == "settled" and (record.run is None or record.run.end_reason not in _RETRIED_ENDS)
+            for record in self.records
+        )
 
     def to_json_value(self) -> dict[str, Any]:
         """Return the account as JSON values."""
@@ -109,6 +123,18 @@ def remaining_s(lane: FrozenLane, now: datetime) -> float:
     return left if most is None else min(left, float(most))
 
 
+def last_moment(plan: RoundPlan, lane: FrozenLane, now: datetime) -> datetime:
+    """Return when an agent that starts in a lane now is killed.
+
+    At its deadline, after the wall time that one attempt may take, or when the authorization under which it
+    spends money ends; whichever comes first.
+    """
+    ends = now + timedelta(seconds=remaining_s(lane, now))
+    if plan.authorization is not None and can_spend(lane):
+        return min(ends, plan.authorization.until_utc)
+    return ends
+
+
 def binding_refusal(binding: AttemptBinding, round_digest: str, book: LaneAccount) -> Refusal | None:
     """Return why a binding that the ledger does not know is not the lane's next attempt."""
     wanted = next_binding(round_digest, book, binding.run_id.rpartition("/")[0])
@@ -164,7 +190,7 @@ def ledger_problems(round_digest: str, book: LaneAccount) -> Iterator[str]:
             yield f"{what}: {refusal.message}"
         if any(record.binding.run_id == other.binding.run_id for other in before.records):
             yield f"{what}: run {record.binding.run_id} made another attempt"
-        yield from (f"{what}: {problem}" for problem in _phase_problems(record))
+        yield from (f"{what}: {problem}" for problem in _phase_problems(record, lane))
         for name, moment in (("reserved", record.reserved_utc), ("claimed", record.claimed_utc)):
             if moment is not None and is_expired(lane.deadline_utc, moment):
                 yield f"{what}: was {name} at {format_utc(moment)}, at or after the lane's deadline"
@@ -176,7 +202,7 @@ def ledger_problems(round_digest: str, book: LaneAccount) -> Iterator[str]:
             yield f"{'an unknown amount' if charged is None else charged} of {name} charged, the cap is {cap}"
 
 
-def _phase_problems(record: AttemptRecord) -> Iterator[str]:
+def _phase_problems(record: AttemptRecord, lane: FrozenLane) -> Iterator[str]:
     phase = record.phase
     wanted = (
         ("claimed_utc", phase in {"claimed", "settled"}),
@@ -186,10 +212,38 @@ def _phase_problems(record: AttemptRecord) -> Iterator[str]:
     for name, present in wanted:
         if (getattr(record, name) is not None) != present:
             yield f"is {phase} {'without' if present else 'with'} {name}"
+    yield from _run_problems(record, lane)
     moments = [record.reserved_utc, record.claimed_utc, record.ended_utc]
     passed = [moment for moment in moments if moment is not None]
     if passed != sorted(passed):
         yield "was not reserved, claimed and ended in this order"
+
+
+def _run_problems(record: AttemptRecord, lane: FrozenLane) -> Iterator[str]:
+    """Yield what does not fit between an attempt and the record of its run."""
+    run = record.run
+    if run is None:
+        return
+    if record.claimed_utc is None:
+        yield f"is {record.phase} with a run"
+        return
+    if not record.claimed_utc <= run.started_utc <= run.ended_utc:
+        yield "its run was not started after the claim and ended after that"
+    if (run.end_reason in UNSETTLED_ENDS) != (record.phase == "claimed"):
+        yield f"is {record.phase}, and its run ended: {run.end_reason}"
+    prices = (lane.agent or LaneAgent()).prices
+    if run.usage.basis == "list-price" and (
+        prices is None or prices.micro_usd(run.usage.tokens) != run.usage.micro_usd
+    ):
+        yield f"cost {run.usage.micro_usd} micro-USD by list price, which does not follow from its tokens"
+    if record.actual is None:
+        return
+    counted = {
+        "turns": run.usage.turns, "tokens": run.usage.tokens.total, "micro_usd": run.usage.micro_usd,
+    }  # fmt: skip
+    for name, amount in counted.items():
+        if _amount(record.actual, name) != amount:
+            yield f"cost {_amount(record.actual, name)} {name}, and its tool counted {amount}"
 
 
 def _held(record: AttemptRecord, name: str) -> int:

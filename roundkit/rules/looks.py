@@ -12,19 +12,21 @@ from roundkit.stats.noise import between_session_variance
 from roundkit.stats.sequential import Spending, boundaries, replay, stated_schedule
 from roundkit.stats.tails import normal_sf
 
+_MAY_END_EARLY: frozenset[Purpose] = frozenset({"ticket", "compare"})
+
 
 def plan_looks(gates: Gates, purpose: Purpose) -> LookPlan | None:
     """Return the looks of an experiment; None for one that has every pair.
 
-    Only a ticket's experiment may end early: it selects, and every figure that is called a gain is measured
-    again with all pairs.
+    Of a round's experiments only a ticket's may end early: it selects, and every figure that is called a
+    gain is measured again with all pairs. A comparison outside a round may, where its reader agrees.
 
     Args:
         gates: The round's gates.
         purpose: What the experiment is for.
     """
     early = gates.early_stopping
-    if early is None or purpose != "ticket":
+    if early is None or purpose not in _MAY_END_EARLY:
         return None
     cap = gates.ab_ba_pairs
     looks = (*range(early.first_look, cap, early.every), cap)

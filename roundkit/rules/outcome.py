@@ -9,6 +9,7 @@ from roundkit.models.attempts import AttemptRecord
 from roundkit.models.campaign import EntryStatus
 from roundkit.models.ledger import CompositionStep, LaneOutcome, LaneRecord, RerunRecord, TicketRecord
 from roundkit.models.round_plan import FrozenLane, RoundPlan
+from roundkit.rules.agent_cost import cost_line
 from roundkit.rules.attempts import account
 
 STATEMENT = (
@@ -66,6 +67,7 @@ def lane_records(
                 attempts=len(book.records),
                 cost_micro_usd=book.spent.micro_usd,
                 sentence=_sentence(outcome, own),
+                cost=cost_line(book),
             )
         )
     return tuple(records)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
 from roundkit.models.base import IDENTIFIER_LENGTH
+from roundkit.rules.agent_refusals import agent_refusals
 from roundkit.rules.identity import experiment_name, ticket_name
 from roundkit.rules.lane_refusals import lane_refusals
 from roundkit.rules.round_facts import RoundFacts
@@ -18,7 +19,11 @@ _MOST_ATTEMPTS = 9999
 def round_refusals(facts: RoundFacts) -> list[Refusal]:
     """Return every reason for which the round cannot be frozen, in the order of the files' keys."""
     checks = (_name_problems, _campaign_problems, _gate_problems, _device_problems, _deadline_problems)
-    return [*(refusal for check in checks for refusal in check(facts)), *lane_refusals(facts)]
+    return [
+        *(refusal for check in checks for refusal in check(facts)),
+        *lane_refusals(facts),
+        *agent_refusals(facts),
+    ]
 
 
 def _name_problems(facts: RoundFacts) -> Iterator[Refusal]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from roundkit.stats.estimate import Estimate, Order, crossover_estimate
-from roundkit.stats.tails import normal_isf
+from roundkit.stats.tails import normal_isf, t_isf
 from roundkit.stats.verdict import MDE_POWER, MIN_PAIRS, TWO_SIGMA
 
 
@@ -113,3 +113,19 @@ def between_session_variance(deltas: Sequence[float], errors: Sequence[float]) -
     seen = math.fsum(delta * delta for delta in deltas) / len(deltas)
     expected = math.fsum(error * error for error in errors) / len(errors)
     return max(0.0, seen - expected)
+
+
+def order_interval(estimate: Estimate, *, level: float = 0.95) -> tuple[float, float] | None:
+    """Return the two-sided interval of the order effect: effect ± t(n-2) · se, in log units.
+
+    Args:
+        estimate: Any estimate.
+        level: Confidence, between 0 and 1.
+
+    Returns:
+        Lower and upper end, or None where the effect has no standard error.
+    """
+    if estimate.order_effect is None or estimate.order_se is None:
+        return None
+    half = t_isf((1 - level) / 2, estimate.df) * estimate.order_se
+    return estimate.order_effect - half, estimate.order_effect + half

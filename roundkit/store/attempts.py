@@ -7,10 +7,11 @@ from datetime import datetime
 
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import refuse
+from roundkit.models.agent_run import AgentRun
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
 from roundkit.models.base import Provenance
 
-_COLUMNS = "binding, phase, provenance, reserved_utc, claimed_utc, ended_utc, actual"
+_COLUMNS = "binding, phase, provenance, reserved_utc, claimed_utc, ended_utc, actual, run"
 _SELECT = f"SELECT {_COLUMNS} FROM attempts"  # noqa: S608
 
 
@@ -91,6 +92,13 @@ class AttemptTable:
             (actual.to_bytes(), format_utc(now), plan_digest),
         )
 
+    def record_run(self, plan_digest: str, run: AgentRun) -> bool:
+        """Keep what is known of a claimed attempt's run, once; False when it is not claimed, or has one."""
+        return self._change(
+            "UPDATE attempts SET run = ? WHERE plan_digest = ? AND phase = 'claimed' AND run IS NULL",
+            (run.to_bytes(), plan_digest),
+        )
+
     def cancel(self, plan_digest: str, now: datetime) -> bool:
         """Give up an attempt before anybody claimed it; False when it is not reserved any more."""
         return self._change(
@@ -117,7 +125,7 @@ class AttemptTable:
 
 def _record(row: tuple[object, ...]) -> AttemptRecord:
     values = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    for name, model in (("binding", AttemptBinding), ("actual", Cost)):
+    for name, model in (("binding", AttemptBinding), ("actual", Cost), ("run", AgentRun)):
         data = values[name]
         if isinstance(data, bytes):
             values[name] = model.from_bytes(data, place="store: attempts")

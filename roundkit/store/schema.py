@@ -86,6 +86,9 @@ MIGRATIONS: tuple[str, ...] = (
         CHECK ((phase = 'settled') = (actual IS NOT NULL))
     ) STRICT;
     """,
+    """
+    ALTER TABLE attempts ADD COLUMN run BLOB CHECK (run IS NULL OR phase IN ('claimed', 'settled'))
+    """,
 )
 
 

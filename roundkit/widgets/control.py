@@ -22,7 +22,7 @@ from roundkit.widgets.progress import without_folders
 
 _LOG_LINES = 30
 _LOGS = ("serve", "close", "launch")
-_SECTIONS = ("headline", "clock", "tickets", "devices", "lanes", "checks", "closing", "log")
+_SECTIONS = ("headline", "clock", "closing", "tickets", "devices", "lanes", "checks", "log")
 _ABOVE_BUTTONS = ("headline", "clock")
 
 
@@ -204,11 +204,11 @@ def _pieces(room: Room, folder: RoundFolder) -> dict[str, Piece]:
     return {
         "headline": views.headline(room),
         "clock": views.clock(room, now),
+        "closing": closing,
         "tickets": titled("Tickets", views.tickets(room)),
         "devices": titled("Device sets", views.device_sets(room)),
         "lanes": titled("Lanes", views.lanes(room, now)),
         "checks": titled("A/A checks", views.checks(room)),
-        "closing": closing,
         "log": together(*logs),
     }
 

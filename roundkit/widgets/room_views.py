@@ -155,6 +155,8 @@ def _lane_row(room: Room, account: LaneAccount, now: datetime) -> Row:
 
 
 def _lane_state(room: Room, lane: FrozenLane, now: datetime) -> str:
+    if room.closing.begun:
+        return "closed"
     if lane.id in room.stopped_lanes:
         return "stopped"
     if now >= lane.deadline_utc:

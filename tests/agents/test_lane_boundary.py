@@ -15,7 +15,7 @@ import psutil
 import pytest
 from support.synthetic import campaign_repo, knob, reachable_folder
 
-from roundkit.agents.lane_boundary import HOME, Credential, LaneFacts, bound_lane, lane_grant
+from roundkit.agents.lane_boundary import HOME, Credential, HomeFile, LaneFacts, bound_lane, lane_grant
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused
 from roundkit.core.files import tree_digest
@@ -207,6 +207,63 @@ def test_d04_children_that_detach_are_gone_after_the_deadline(lane: Lane) -> Non
     assert done.end_reason == "deadline"
     lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
     assert [line for line in lines if marker in line] == []
+
+
+def test_an_agent_ends_as_soon_as_its_caller_wants_it(lane: Lane) -> None:
+    stop_read, stop_write = os.pipe()
+    started = lane.folder.clone("L1") / ".roundkit/scratch/started"
+    kept: list[Execution] = []
+
+    def run() -> None:
+        script = "touch .roundkit/scratch/started; setsid sleep 600 & sleep 600"
+        kept.append(
+            bound_lane(
+                ("/bin/sh", "-c", script), lane_grant(lane.facts), deadline=Deadline.after(60),
+                limits=read_plan(lane.folder).campaign.limits, stop=stop_read,
+            )
+        )  # fmt: skip
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    until = Deadline.after(60)
+    while not started.exists() and not until.expired():
+        thread.join(0.01)
+    os.write(stop_write, b"x")
+    thread.join()
+    again = bound_lane(
+        ("/bin/true",), lane_grant(lane.facts), deadline=Deadline.after(60),
+        limits=read_plan(lane.folder).campaign.limits, stop=stop_read,
+    )  # fmt: skip
+    for descriptor in (stop_read, stop_write):
+        os.close(descriptor)
+
+    assert [(done.end_reason, done.exit_code) for done in (*kept, again)] == [("stopped", None)] * 2
+
+
+def test_streams_are_closed_when_nothing_is_started(lane: Lane) -> None:
+    missing = replace(lane.facts, credentials=(Credential(lane.outside / "missing", PurePosixPath("key")),))
+    ours_in, theirs_in = os.pipe()
+    theirs_out, ours_out = os.pipe()
+    with pytest.raises(Refused, match="credential-unreadable"):
+        bound_lane(
+            ("/bin/true",), lane_grant(missing), deadline=Deadline.after(60),
+            limits=read_plan(lane.folder).campaign.limits, stdin=ours_in, stdout=ours_out,
+        )  # fmt: skip
+    assert os.read(theirs_out, 1) == b""
+    with pytest.raises(BrokenPipeError):
+        os.write(theirs_in, b"x")
+    os.close(theirs_in)
+    os.close(theirs_out)
+
+
+def test_a_driver_may_write_a_file_that_its_agent_cannot_change(lane: Lane) -> None:
+    facts = replace(lane.facts, files=(HomeFile(b"setting", PurePosixPath(".tool/config")),))
+    script = "cat ~/.tool/config; echo x > ~/.tool/config || rm -f ~/.tool/config || echo kept"
+    done = lane.run("/bin/sh", "-c", script, facts=facts)
+    assert (done.stdout_tail or "").startswith("setting")
+    assert (done.stdout_tail or "").endswith("kept\n"), done
+    with pytest.raises(Refused, match="credential-place"):
+        lane_grant(replace(facts, files=(HomeFile(b"", PurePosixPath("../x")),)))
 
 
 @pytest.fixture

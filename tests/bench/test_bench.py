@@ -16,6 +16,7 @@ from bench.__main__ import BENCHMARKS, main, run
 from bench.result import Figure, ratio_interval, read_result
 from bench.table import BEGIN, END, rewrite
 
+LONG = {"aa", "coordinator", "instruments"}
 BEFORE, AFTER = "# Speed\n\nwords before\n", "\nwords after\n"
 
 
@@ -27,7 +28,13 @@ def docs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="rounds run on Linux")
-@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - {"utilization"}))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in sorted(set(BENCHMARKS) - {"utilization"})
+    ],
+)
 def test_a_benchmark_runs_on_a_tiny_size(name: str, tmp_path: Path) -> None:
     done = run(name, tiny=True)
     assert (done.benchmark, done.size) == (name, "tiny")

@@ -19,7 +19,7 @@ COMMANDS = sorted(command.name or "" for command in typer.main.get_command(app).
 EXPECTED = {
     "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
     "report", "audit", "notebook", "replay", "demo", "doctor", "trial",
-    "prune",
+    "prune", "measure", "noise",
 }  # fmt: skip
 
 
@@ -93,6 +93,7 @@ def test_a_plan_edited_after_freezing_is_refused(three_lanes: CampaignRepo, open
 
 
 @pytest.mark.usefixtures("leases")
+@pytest.mark.slow
 def test_a_round_from_freeze_to_report_in_commands(three_lanes: CampaignRepo, open_folder: Path) -> None:
     out = open_folder / "round"
     frozen = roundkit(
@@ -123,6 +124,7 @@ def test_a_round_from_freeze_to_report_in_commands(three_lanes: CampaignRepo, op
 
 
 @pytest.mark.usefixtures("leases")
+@pytest.mark.slow
 def test_replay_makes_lanes_from_commits_and_goes_to_the_report(
     three_lanes: CampaignRepo, open_folder: Path
 ) -> None:

@@ -19,6 +19,9 @@ from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store
 
+# Whole rounds, each with many attackers.
+pytestmark = pytest.mark.slow
+
 ISOLATED = ["{python}", "-s", "-P"]
 
 

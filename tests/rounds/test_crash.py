@@ -37,6 +37,7 @@ def test_r15_serve_killed_at_some_transitions_gives_one_verdict_a_ticket(served:
     assert_one_verdict_each(served.folder, served.leases, served.tickets)
 
 
+@pytest.mark.slow
 def test_r16_close_killed_in_mid_measurement_decides_the_same(served: Scene) -> None:
     run_to_end(served.leases, "serve", served.folder.root, "--until-idle")
     served.keep()

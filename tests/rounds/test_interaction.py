@@ -21,6 +21,7 @@ from roundkit.store import open_store
 
 
 @pytest.mark.usefixtures("lease_root")
+@pytest.mark.slow
 def test_r06_two_lanes_that_reinforce_have_a_ratio_over_one(open_folder: Path) -> None:
     repo = campaign_repo(open_folder, ("L1", "L2"), reinforcing=[("L1", "L2", 0.5)])
     repo.edit_round(lambda draft: draft["composition"].update(fresh_standalone=True))

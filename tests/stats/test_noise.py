@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from roundkit.stats.estimate import Order
+from roundkit.stats.estimate import Order, crossover_estimate
 from roundkit.stats.noise import (
     between_session_variance,
     lag_one_autocorrelation,
     noise_summary,
+    order_interval,
     pairs_needed,
 )
 from roundkit.stats.simulate import fixed_pairs, simulate
@@ -66,3 +67,13 @@ def test_wrong_values_are_refused() -> None:
         pairs_needed(0.01, 0.0)
     with pytest.raises(ValueError, match="sigma"):
         pairs_needed(math.nan, 0.01)
+
+
+def test_m12_the_order_effect_has_an_interval() -> None:
+    order: list[Order] = ["AB", "BA", "BA", "AB", "AB", "BA"]
+    noise = [1e-3, -1e-3, 1e-3, -1e-3, 1e-3, -1e-3]
+    shifted = [(0.02 if o == "AB" else -0.02) + e for o, e in zip(order, noise, strict=True)]
+    ends = order_interval(crossover_estimate(shifted, order))
+    assert ends is not None
+    assert 0 < ends[0] < 0.02 < ends[1] < 0.03
+    assert order_interval(crossover_estimate([0.1], ["AB"])) is None

@@ -38,6 +38,7 @@ from roundkit.models.campaign import (
 from roundkit.models.evidence import SecretReveal
 from roundkit.models.instruments import InstructionCount, ProcessCount
 from roundkit.models.lane import Manifest, ManifestEntry
+from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.ledger import (
     AaCheck,
     CommandLog,
@@ -392,6 +393,7 @@ def _plan(
                 changed_condition=None,
                 replay=(),
                 exploration_devices=(),
+                agent=LaneAgent(provenance="scripted"),
             )
             for lane, entry in zip(lanes, campaign.search_plan, strict=True)
         ),

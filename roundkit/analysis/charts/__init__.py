@@ -5,6 +5,7 @@ beside it in every report. Colours are those of Okabe and Ito; shape or text say
 """
 
 from roundkit.analysis.charts.budgets import budget_burn
+from roundkit.analysis.charts.comparison import pair_gains
 from roundkit.analysis.charts.composition import composition_chain, interaction_ratios, ticket_against_rerun
 from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_wait
 from roundkit.analysis.charts.tickets import gains, raw_samples
@@ -16,6 +17,7 @@ __all__ = [
     "device_timeline",
     "gains",
     "interaction_ratios",
+    "pair_gains",
     "queue_wait",
     "raw_samples",
     "ticket_against_rerun",

@@ -105,6 +105,7 @@ class Launch:
         deadline: When it ends.
         cgroup: Groups to put it into.
         at_gate: Called with the process id of the command while it waits at its gate.
+        stop: Descriptor that ends the command as soon as it can be read.
     """
 
     identity: Identity
@@ -115,6 +116,7 @@ class Launch:
     deadline: Deadline
     cgroup: Cgroup
     at_gate: Callable[[int], None]
+    stop: int | None = None
     _supervisor: Supervisor | None = None
 
     def abandon(self) -> None:
@@ -184,6 +186,7 @@ class Launch:
                 deadline=self.deadline,
                 cpus=self.cpus,
                 at_gate=self.at_gate,
+                stop=self.stop,
             )
             return Ending(self._supervisor.watch(), out, err, words.mounts)
 

@@ -45,6 +45,7 @@ def confined_execute(
     stdin: int | None = None,
     stdout: int | None = None,
     before_start: Callable[[int], None] | None = None,
+    stop: int | None = None,
 ) -> Execution:
     """Run one command behind the boundary, and return once nothing of it is left.
 
@@ -70,6 +71,7 @@ def confined_execute(
             Both are taken over: they are closed here as soon as the command has its own, or on an error.
         before_start: Called with the command's process id, as the host sees it, while it waits at its gate;
             what it raises ends the run and is raised here.
+        stop: Descriptor that stays the caller's; the run ends (``stopped``) as soon as it can be read.
 
     Returns:
         What came of it. A command that does not exist inside is ``exited`` with code 127.
@@ -98,7 +100,7 @@ def confined_execute(
                 before_start(pid)
 
         gated = gate_argv(argv, limits, cgroup.enforced)
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate)
+        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate, stop)
         if layers is not None and identity.dropped:
             layers = layers.owned_by(identity.uid)
         granted = places if layers is None else [*places, *layers.places]

@@ -67,6 +67,8 @@ def take_slot(stack: ExitStack) -> Slot:
         stack.callback(os.close, fd)
         # A mark that is still there means that its coordinator died: its last processes may be dying.
         if os.read(fd, len(_DIRTY)):
+            # What the dead command might write is nobody's any more, and must not look as if it were ours.
+            os.ftruncate(fd, len(_DIRTY))
             _wait_until_unused(FIRST_UID + number)
         os.ftruncate(fd, 0)
         os.pwrite(fd, _DIRTY, 0)

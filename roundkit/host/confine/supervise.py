@@ -69,6 +69,7 @@ class Supervisor:
         deadline: When the run ends.
         cpus: CPUs to bind the command to.
         at_gate: Called with the process id of the command while it waits at its gate.
+        stop: Descriptor that ends the run as soon as it can be read; None where nobody will ask.
     """
 
     pid: int
@@ -82,6 +83,7 @@ class Supervisor:
     deadline: Deadline
     cpus: CpuSet | None
     at_gate: Callable[[int], None]
+    stop: int | None = None
     course: Course = field(default_factory=Course)
 
     def __post_init__(self) -> None:
@@ -104,6 +106,8 @@ class Supervisor:
             self._pidfd: self._on_end,
             **{capture.fd: capture.pump for capture in self.captures},
         }
+        if self.stop is not None:
+            self._readers[self.stop] = self._on_stop
 
     def watch(self) -> Course:
         """Follow the command to its end, and return once no process of it is left.
@@ -183,6 +187,10 @@ class Supervisor:
     def _stop(self, reason: EndReason, detail: str = "") -> None:
         self.course.reason, self.course.detail = reason, detail
         self._over = True
+
+    def _on_stop(self) -> bool:
+        self._stop("stopped")
+        return False
 
     def _on_status(self) -> bool:
         """Wait for the init's number, before it can belong to another process; the rest can wait."""

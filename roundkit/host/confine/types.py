@@ -25,6 +25,7 @@ EndReason = Literal[
     "memory",
     "pids",
     "setup-failed",
+    "stopped",
 ]
 Counter = Literal["cgroup", "procfs"]
 """Where the CPU time was read."""
@@ -247,7 +248,7 @@ class Execution(_Frozen):
     Attributes:
         exit_code: Exit code of the command, null if it did not exit by itself.
         signal: Number of the signal that ended it, null if none did.
-        end_reason: Why it ended; ``exited`` and ``signal`` are its own doing.
+        end_reason: Why it ended; ``exited`` and ``signal`` are its own doing, ``stopped`` is the caller's.
         wall_s: Seconds on the monotonic clock from the start gate to the end; null if it never started.
         cpu_s: CPU seconds of the command and its descendants, null if unknown.
         cpu_source: Where ``cpu_s`` was read; ``procfs`` counts in clock ticks (10 ms as a rule) and leaves

@@ -537,3 +537,20 @@ def test_r10_a_round_id_of_which_git_makes_no_branch(
 def test_r10_a_branch_in_the_way_of_the_rounds_own(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.repository.git("branch", "roundkit")
     only("branch-in-the-way")
+
+
+@pytest.mark.parametrize(
+    ("code", "agent"),
+    [
+        ("network-host", {"hosts": ["https://api.example.com/v1"]}),
+        ("key-in-plan", {"key_variables": ["KEY"], "environment": {"KEY": "value"}}),
+        ("variable-reserved", {"environment": {"HTTPS_PROXY": "http://elsewhere"}}),
+        ("variable-reserved", {"pass_variables": ["HOME"]}),
+        ("credential-place", {"credentials": [{"source": "/etc/key", "at": "../key"}]}),
+    ],
+)
+def test_an_agent_that_could_never_start_so_is_refused(
+    three_lanes: CampaignRepo, only: Only, code: str, agent: dict[str, Any]
+) -> None:
+    three_lanes.edit_round(lambda draft: draft["lanes"][1].update(harness="codex", agent=agent))
+    assert "lanes[1]" in only(code).place

@@ -1,0 +1,62 @@
+"""Reading what an agent keeps in its home: its own files, so that nothing there is believed or followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from roundkit.agents.contract import StateReader
+from roundkit.agents.redaction import Redaction
+from roundkit.core.globs import GlobSet
+from roundkit.host.confine import HostileOutput, read_output
+
+_MOST_ENTRIES = 20_000
+_WILD = frozenset("*?[{")
+
+
+def state_reader(home: Path, redaction: Redaction) -> StateReader:
+    """Return a reader of the files below an agent's home, for while it runs and afterwards.
+
+    Args:
+        home: The home on the host.
+        redaction: What is taken out of each content.
+    """
+
+    def read(pattern: str, max_bytes: int) -> list[bytes]:
+        contents = []
+        for name in sorted(_matching(home, pattern)):
+            try:
+                contents.append(redaction.bytes(read_output(home, name, max_bytes)))
+            except (HostileOutput, OSError):
+                continue
+        return contents
+
+    return read
+
+
+def _matching(home: Path, pattern: str) -> Iterator[str]:
+    """Yield the names below a home that match, of a bounded number of entries; no folder link is entered."""
+    top = PurePosixPath()
+    for part in PurePosixPath(pattern).parts[:-1]:
+        if _WILD & set(part) or not _is_folder(home / top / part):
+            break
+        top /= part
+    wanted, seen = GlobSet((pattern,)), 0
+    for folder, folders, files in os.walk(home / top):
+        folders[:] = sorted(name for name in folders if _is_folder(Path(folder) / name))
+        seen += len(folders) + len(files)
+        if seen > _MOST_ENTRIES:
+            return
+        for name in files:
+            relative = (Path(folder) / name).relative_to(home).as_posix()
+            if wanted.matches(relative):
+                yield relative
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False

@@ -1,0 +1,237 @@
+"""Claude Code: one ``claude -p`` a lane, its event stream read as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.drivers.common import (
+    added,
+    count,
+    credentials,
+    end_from_outside,
+    last_words,
+    mapping,
+    micro_usd,
+    over_cap,
+    parse_event,
+    private_environment,
+    readable,
+    text,
+)
+from roundkit.agents.lane_boundary import HOME
+from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
+from roundkit.models.lane_agent import ListPrice
+from roundkit.models.round_plan import HarnessName
+
+_TOOL_LIMIT_S = 120
+_TOOL_MOST_S = 600
+_READING = ("Read", "Glob", "Grep")
+_CAP_SUBTYPES = frozenset({"error_max_turns", "error_max_budget_usd"})
+_UNDOCUMENTED = frozenset({"--max-turns"})
+_MICRO = 1_000_000
+
+
+class Claude:
+    """The driver of harness ``claude``."""
+
+    name: HarnessName = "claude"
+    program = "claude"
+    tool_limit_s = _TOOL_LIMIT_S
+    wait_s = 100
+
+    def preflight(self, task: AgentTask) -> Preflight:
+        """Ask for the version and for every flag that :meth:`command` uses and the help shows."""
+        words = [word for word in self.command(task).argv[1:] if word.startswith("--")]
+        return Preflight(flags=tuple(word for word in words if word not in _UNDOCUMENTED))
+
+    def command(self, task: AgentTask) -> AgentCommand:
+        """Return ``claude -p`` with the lane's permissions and caps; the prompt goes to standard input."""
+        return AgentCommand(
+            argv=(str(task.program), *_arguments(task)),
+            stdin=task.prompt.encode(),
+            env={
+                "CLAUDE_CONFIG_DIR": str(HOME / ".claude"),
+                "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "CLAUDE_CODE_MAX_RETRIES": "5",
+                "API_TIMEOUT_MS": "600000",
+                "BASH_DEFAULT_TIMEOUT_MS": str(_TOOL_LIMIT_S * 1000),
+                "BASH_MAX_TIMEOUT_MS": str(_TOOL_MOST_S * 1000),
+                **private_environment(task),
+            },
+            key_variables=task.agent.key_variables,
+            hosts=task.agent.hosts,
+            credentials=credentials(task),
+            readable=readable(task),
+        )
+
+    def meter(self, task: AgentTask) -> ClaudeMeter:
+        """Return a meter that holds the caps which the tool does not know, and all of them once more."""
+        return ClaudeMeter(task)
+
+
+def _arguments(task: AgentTask) -> Iterator[str]:
+    yield from ("-p", "--output-format", "stream-json", "--verbose")
+    if task.lane.model is not None:
+        yield from ("--model", task.lane.model)
+    if task.agent.effort is not None:
+        yield from ("--effort", task.agent.effort)
+    if task.caps.turns is not None:
+        yield from ("--max-turns", str(task.caps.turns))
+    if task.caps.micro_usd is not None:
+        yield from ("--max-budget-usd", f"{task.caps.micro_usd / _MICRO:.6f}")
+    yield from ("--permission-mode", "dontAsk", "--strict-mcp-config", "--setting-sources", "")
+    # Takes all that follows, so that nothing may follow.
+    yield from ("--allowedTools", *_permissions(task))
+
+
+def _permissions(task: AgentTask) -> Iterator[str]:
+    """Yield what the agent may do unasked: read, edit what the lane's globs match, call the wrapper.
+
+    A rule for a command holds for that way of writing it alone, so each way is listed.
+    """
+    yield from _READING
+    for tool in ("Edit", "Write"):
+        for glob in task.lane.globs:
+            # Two slashes: from the root of the file system.
+            yield f"{tool}(/{task.clone}/{_permission_glob(glob)})"
+    for wrapper in wrapper_forms(task.clone):
+        yield f"Bash({wrapper} submit)"
+        yield f"Bash({wrapper} status)"
+        yield f"Bash({wrapper} status *)"
+    yield from task.agent.allowed_tools
+
+
+def _permission_glob(glob: str) -> str:
+    """Return a lane's glob in the tool's form, which knows no braces. Intake judges by the lane's own."""
+    if "{" in glob:
+        return f"{glob.partition('{')[0].rpartition('/')[0]}/**".lstrip("/")
+    return f"{glob}**" if glob.endswith("/") else glob
+
+
+def wrapper_forms(clone: Path) -> tuple[str, ...]:
+    """Return the ways in which an agent may write the wrapper's name."""
+    own = ".roundkit/round"
+    return (own, f"./{own}", str(clone / own), f"python3 {own}", f"python3 {clone / own}")
+
+
+@dataclass
+class ClaudeMeter:
+    """Reads the event stream of one run.
+
+    A message comes in several events, each with the usage so far, so that the last one of each counts. The
+    ``result`` event at the end replaces what was added up.
+    """
+
+    task: AgentTask
+    _messages: dict[str, TokenCounts] = field(default_factory=dict)
+    _turns: set[str] = field(default_factory=set)
+    _session: str | None = None
+    _model: str | None = None
+    _result: dict[str, Any] | None = None
+
+    def read(self, line: str) -> AgentEnd | None:
+        """Take one event; ``budget`` once an answer has reached a cap that the tool itself does not hold."""
+        event = parse_event(line)
+        self._session = text(event.get("session_id")) or self._session
+        match event.get("type"):
+            case "system":
+                self._model = text(event.get("model")) or self._model
+            case "assistant":
+                self._take_message(event)
+            case "result":
+                self._result = event
+                return None
+        # Turns and dollars are the tool's to hold, and it ends in an orderly way; this is the net below.
+        caps = self.task.caps
+        turns = None if caps.turns is None else caps.turns + 1
+        held = caps.model_copy(update={"turns": turns, "micro_usd": None})
+        return "budget" if over_cap(held, self._so_far()) else None
+
+    def poll(self, state: StateReader) -> AgentEnd | None:
+        """Look at nothing: the stream says it all."""
+        return None
+
+    def result(self, output: AgentOutput) -> AgentResult:
+        """Judge by the last ``result`` event; a success that is marked as an error is a provider failure."""
+        outside = end_from_outside(output)
+        result = self._result
+        denied = None if result is None else _length(result.get("permission_denials"))
+        usage = self._so_far() if result is None else self._reported(result)
+        if outside is not None:
+            return AgentResult(usage, *outside, denied)
+        if result is None:
+            code = output.execution.exit_code
+            return AgentResult(usage, "exited", f"exit code {code}, no result event: {last_words(output)}")
+        subtype = text(result.get("subtype")) or "unknown"
+        words = text(result.get("result")) or subtype
+        if subtype in _CAP_SUBTYPES:
+            return AgentResult(usage, "budget", subtype, denied)
+        if result.get("is_error") is True or subtype != "success":
+            return AgentResult(usage, "provider-error", words, denied)
+        return AgentResult(usage, "exited", "", denied)
+
+    def _take_message(self, event: dict[str, Any]) -> None:
+        message = mapping(event.get("message"))
+        name = text(message.get("id")) or f"event {len(self._messages)}"
+        self._model = text(message.get("model")) or self._model
+        self._messages[name] = _tokens(mapping(message.get("usage")))
+        if event.get("parent_tool_use_id") is None:
+            self._turns.add(name)
+
+    def _so_far(self) -> Usage:
+        tokens = reduce(added, self._messages.values(), TokenCounts())
+        dollars = _by_list(self.task.agent.prices, tokens)
+        return Usage(
+            turns=len(self._turns),
+            tokens=tokens,
+            micro_usd=dollars,
+            basis="none" if dollars is None else "list-price",
+            session_id=self._session,
+            model=self._model,
+            partial=True,
+        )
+
+    def _reported(self, result: dict[str, Any]) -> Usage:
+        models = {name: mapping(row) for name, row in mapping(result.get("modelUsage")).items()}
+        tokens = reduce(added, map(_model_tokens, models.values()), TokenCounts())
+        dollars = micro_usd(result.get("total_cost_usd"))
+        return Usage(
+            turns=count(result.get("num_turns")),
+            tokens=tokens if models else _tokens(mapping(result.get("usage"))),
+            micro_usd=dollars,
+            basis="none" if dollars is None else "reported",
+            session_id=self._session,
+            model=text(", ".join(sorted(models))) or self._model,
+        )
+
+
+def _tokens(usage: dict[str, Any]) -> TokenCounts:
+    return TokenCounts(
+        input=count(usage.get("input_tokens")),
+        cached_input=count(usage.get("cache_read_input_tokens")),
+        cache_write=count(usage.get("cache_creation_input_tokens")),
+        output=count(usage.get("output_tokens")),
+    )
+
+
+def _model_tokens(usage: dict[str, Any]) -> TokenCounts:
+    return TokenCounts(
+        input=count(usage.get("inputTokens")),
+        cached_input=count(usage.get("cacheReadInputTokens")),
+        cache_write=count(usage.get("cacheCreationInputTokens")),
+        output=count(usage.get("outputTokens")),
+    )
+
+
+def _by_list(prices: ListPrice | None, tokens: TokenCounts) -> int | None:
+    return None if prices is None else prices.micro_usd(tokens)
+
+
+def _length(value: object) -> int | None:
+    return len(value) if isinstance(value, list) else None

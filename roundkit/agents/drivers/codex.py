@@ -1,0 +1,190 @@
+"""Codex: one ``codex exec --json`` a lane. It holds no cap itself, so its session files are followed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.drivers.common import (
+    count,
+    credentials,
+    end_from_outside,
+    last_words,
+    mapping,
+    over_cap,
+    parse_event,
+    private_environment,
+    readable,
+    text,
+)
+from roundkit.agents.lane_boundary import HOME, HomeFile
+from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
+from roundkit.models.round_plan import HarnessName
+
+_CODEX_HOME = PurePosixPath(".codex")
+_BYPASS = "--dangerously-bypass-approvals-and-sandbox"
+_MOST_SESSION_BYTES = 64 << 20
+_SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
+
+
+class Codex:
+    """The driver of harness ``codex``."""
+
+    name: HarnessName = "codex"
+    program = "codex"
+    tool_limit_s = 10
+    """Its shell tool ends a command after ten seconds unless the model asks for more."""
+    wait_s = 8
+
+    def preflight(self, task: AgentTask) -> Preflight:
+        """Ask for the version and for every flag that :meth:`command` uses."""
+        return Preflight(help=("exec", "--help"), flags=("--json", "--model", "--config", "--cd", _BYPASS))
+
+    def command(self, task: AgentTask) -> AgentCommand:
+        """Return ``codex exec`` with its own sandbox off: the lane's boundary is the one that holds."""
+        return AgentCommand(
+            argv=(str(task.program), *_arguments(task)),
+            stdin=task.prompt.encode(),
+            env={"CODEX_HOME": str(HOME / _CODEX_HOME), **private_environment(task)},
+            key_variables=task.agent.key_variables,
+            hosts=task.agent.hosts,
+            credentials=credentials(task),
+            files=(HomeFile(_configuration(task), _CODEX_HOME / "config.toml"),),
+            readable=readable(task),
+        )
+
+    def meter(self, task: AgentTask) -> CodexMeter:
+        """Return a meter that holds every cap."""
+        return CodexMeter(task)
+
+
+def _arguments(task: AgentTask) -> Iterator[str]:
+    yield from ("exec", "--json", "-C", str(task.clone), "-c", "approval_policy=never", _BYPASS)
+    if task.lane.model is not None:
+        yield from ("--model", task.lane.model)
+    yield "-"
+
+
+def _configuration(task: AgentTask) -> bytes:
+    """Return ``config.toml``: which provider, by the name of its key's variable, and nothing from outside."""
+    agent = task.agent
+    settings: dict[str, object] = {
+        "check_for_update_on_startup": False,
+        "cli_auth_credentials_store": "file",
+    }
+    if agent.effort is not None:
+        settings["model_reasoning_effort"] = agent.effort
+    base_url = agent.environment.get("OPENAI_BASE_URL")
+    tables = ["[analytics]\nenabled = false\n", "[history]\npersistence = 'none'\n"]
+    if base_url is not None or agent.key_variables:
+        settings["model_provider"] = "lane"
+        provider: dict[str, object] = {
+            "name": "the lane's provider",
+            "base_url": base_url or "https://api.openai.com/v1",
+            "wire_api": "responses",
+        }
+        if agent.key_variables:
+            provider["env_key"] = agent.key_variables[0]
+        tables.append("[model_providers.lane]\n" + _toml(provider))
+    return "\n".join([_toml(settings), *tables]).encode()
+
+
+def _toml(values: dict[str, object]) -> str:
+    # JSON's strings, numbers and booleans are TOML's, but for one escape.
+    return "".join(f"{key} = {json.dumps(value).replace(chr(127), '')}\n" for key, value in values.items())
+
+
+@dataclass
+class CodexMeter:
+    """Reads the event stream, and the session file for what the stream tells only at the end."""
+
+    task: AgentTask
+    _session: str | None = None
+    _model: str | None = None
+    _turns: int | None = None
+    _tokens: TokenCounts = field(default_factory=TokenCounts)
+    _completed: bool = False
+    _failure: str | None = None
+    _last_error: str | None = None
+
+    def read(self, line: str) -> AgentEnd | None:
+        """Take one event. Errors of the stream itself are not the end: the tool reconnects."""
+        event = parse_event(line)
+        match event.get("type"):
+            case "thread.started":
+                self._session = text(event.get("thread_id")) or self._session
+            case "turn.completed":
+                self._completed, self._failure = True, None
+                self._take_tokens(mapping(event.get("usage")))
+            case "turn.failed":
+                self._failure = text(mapping(event.get("error")).get("message")) or "the turn failed"
+            case "error":
+                self._last_error = text(event.get("message")) or self._last_error
+        # Once its turn is complete it asks for no more, and its end is its own.
+        return None if self._completed or not over_cap(self.task.caps, self._usage()) else "budget"
+
+    def poll(self, state: StateReader) -> AgentEnd | None:
+        """Follow the session file; ``budget`` once it tells of a cap that was reached."""
+        self._take_session(state)
+        return None if self._completed or not over_cap(self.task.caps, self._usage()) else "budget"
+
+    def result(self, output: AgentOutput) -> AgentResult:
+        """Judge by the turn's own event. Exit code 0 without one says nothing."""
+        self._take_session(output.state)
+        usage = self._usage()
+        outside = end_from_outside(output)
+        if outside is not None:
+            return AgentResult(usage, *outside)
+        if self._completed:
+            return AgentResult(usage, "exited")
+        if self._failure is not None or self._last_error is not None:
+            return AgentResult(usage, "provider-error", self._failure or self._last_error or "")
+        code = output.execution.exit_code
+        return AgentResult(usage, "exited", f"exit code {code}, no turn completed: {last_words(output)}")
+
+    def _usage(self) -> Usage:
+        prices = self.task.agent.prices
+        dollars = None if prices is None else prices.micro_usd(self._tokens)
+        return Usage(
+            turns=self._turns,
+            tokens=self._tokens,
+            micro_usd=dollars,
+            basis="none" if dollars is None else "list-price",
+            session_id=self._session,
+            model=self._model,
+            partial=not self._completed,
+        )
+
+    def _take_session(self, state: StateReader) -> None:
+        if self._session is None or not _SESSION_ID.match(self._session):
+            return
+        # Earlier attempts of the lane left theirs in the same home.
+        pattern = f"{_CODEX_HOME}/sessions/**/rollout-*{self._session}*.jsonl"
+        for content in state(pattern, _MOST_SESSION_BYTES):
+            answers = 0
+            for line in content.decode("utf-8", "replace").splitlines():
+                event = parse_event(line)
+                payload = mapping(event.get("payload"))
+                if event.get("type") == "turn_context":
+                    self._model = text(payload.get("model")) or self._model
+                elif payload.get("type") == "token_count" and (info := mapping(payload.get("info"))):
+                    answers += 1
+                    if not self._completed:
+                        self._take_tokens(mapping(info.get("total_token_usage")))
+            self._turns = answers or self._turns
+
+    def _take_tokens(self, usage: dict[str, Any]) -> None:
+        """Take a running total. The tool counts cached input among the input; here each token counts once."""
+        read, cached = count(usage.get("input_tokens")), count(usage.get("cached_input_tokens"))
+        if read is None:
+            return
+        self._tokens = TokenCounts(
+            input=max(0, read - (cached or 0)),
+            cached_input=cached,
+            output=count(usage.get("output_tokens")),
+        )

@@ -1,0 +1,137 @@
+"""What drivers have in common: a private environment, grants, JSON lines, caps, and how a run ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from roundkit.agents.contract import AgentOutput, AgentTask
+from roundkit.agents.lane_boundary import HOME, Credential
+from roundkit.host.confine import Mount
+from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
+from roundkit.models.round_plan import LaneBudget
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
+_DETAIL_CHARACTERS = 300
+_MISSING_EXIT = 127
+
+
+def private_environment(task: AgentTask) -> dict[str, str]:
+    """Return the variables that every agent has: its own places, a PATH, and what the plan gives it."""
+    places = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
+    prefix = _node_prefix(task.program)
+    interpreter = [] if prefix is None else [str(prefix / "bin")]
+    return {
+        "PATH": ":".join([str(task.program.parent), *interpreter, SYSTEM_PATH]),
+        "LANG": "C.UTF-8",
+        **{f"XDG_{kind}_HOME": str(HOME / place) for kind, place in places.items()},
+        **task.agent.environment,
+    }
+
+
+def credentials(task: AgentTask) -> tuple[Credential, ...]:
+    """Return the credential files that the plan names."""
+    return tuple(Credential(Path(file.source), PurePosixPath(file.at)) for file in task.agent.credentials)
+
+
+def readable(task: AgentTask) -> tuple[Mount, ...]:
+    """Return the folders that the plan names, and the agent's program: its file, not what lies beside it.
+
+    A program of a package for node is read with all that was installed beside it, node included if it was.
+    """
+    named = [Path(name) for name in task.agent.readable]
+    modules = _node_modules(task.program)
+    own = _node_prefix(task.program) or modules or task.program
+    shown = [*named, *map(Path, _SYSTEM)]
+    wanted = named if any(own.is_relative_to(place) for place in shown) else [*named, own]
+    return tuple(Mount(place, place) for place in dict.fromkeys(wanted))
+
+
+def _node_modules(program: Path) -> Path | None:
+    """Return the outermost `node_modules` that a program lies in, if it lies in one."""
+    return next((parent for parent in reversed(program.parents) if parent.name == "node_modules"), None)
+
+
+def _node_prefix(program: Path) -> Path | None:
+    """Return where a program was installed together with node (`PREFIX/lib/node_modules`), if it was."""
+    modules = _node_modules(program)
+    if modules is None or modules.parent.name != "lib":
+        return None
+    prefix = modules.parent.parent
+    return prefix if (prefix / "bin" / "node").exists() else None
+
+
+def parse_event(line: str) -> dict[str, Any]:
+    """Return a line's JSON object; empty for anything else, since an agent may print what it likes."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a value that should be an object; empty if it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: object) -> int | None:
+    """Return a value that should be a count; None if it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def text(value: object) -> str | None:
+    """Return a value that should be a short text; None if it is none."""
+    return value[:_DETAIL_CHARACTERS] if isinstance(value, str) and value else None
+
+
+def micro_usd(value: object) -> int | None:
+    """Return dollars as micro-USD, rounded up; None if they are none."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if number is None or not 0 <= number < 1e9:
+        return None
+    return -int(-number * 1_000_000 // 1)
+
+
+def added(first: TokenCounts, second: TokenCounts) -> TokenCounts:
+    """Return two counts added up, class by class."""
+    totals = {}
+    for name in TokenCounts.model_fields:
+        known = [value for value in (getattr(first, name), getattr(second, name)) if value is not None]
+        totals[name] = sum(known) if known else None
+    return TokenCounts(**totals)
+
+
+def over_cap(caps: LaneBudget, usage: Usage) -> bool:
+    """Say whether what is known of a usage has reached a cap, so that no further answer may be asked for."""
+    amounts = {"turns": usage.turns, "tokens": usage.tokens.total, "micro_usd": usage.micro_usd}
+    for name, amount in amounts.items():
+        cap = getattr(caps, name)
+        if cap is not None and amount is not None and amount >= cap:
+            return True
+    return False
+
+
+def end_from_outside(output: AgentOutput) -> tuple[AgentEnd, str] | None:
+    """Return why a run ended where its own output has no say in that, with a line; None where it has."""
+    execution = output.execution
+    if execution.end_reason == "deadline":
+        return "deadline", "its deadline was reached"
+    if output.stopped is not None:
+        return output.stopped, "roundkit ended it"
+    if execution.end_reason == "setup-failed" or execution.wall_s is None:
+        return "preflight", f"it was never started: {execution.detail or execution.end_reason}"
+    if execution.exit_code == _MISSING_EXIT:
+        return "preflight", f"its program cannot be run: {last_words(output)}"
+    if execution.end_reason != "exited":
+        number = f" {execution.signal}" if execution.signal else ""
+        return "killed", f"{execution.end_reason}{number} {execution.detail}".strip()
+    return None
+
+
+def last_words(output: AgentOutput) -> str:
+    """Return the last line that an agent wrote to standard error, shortened."""
+    lines = output.execution.stderr_tail.strip().splitlines()
+    return lines[-1][:_DETAIL_CHARACTERS] if lines else "it said nothing"

@@ -1,0 +1,1 @@
+"""Results written for other tools: one adapter a file."""

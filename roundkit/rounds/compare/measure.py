@@ -1,0 +1,235 @@
+"""``roundkit measure``: both sides built and measured as a round would, from options to a verdict."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roundkit import __version__
+from roundkit.core.errors import RoundkitError, refuse
+from roundkit.host.devices import machine_identity
+from roundkit.host.lease import default_lease_root
+from roundkit.host.tuning import read_tuning
+from roundkit.measure.broke import DeviceBusy
+from roundkit.measure.experiment import Progress
+from roundkit.measure.materialized import Checkout
+from roundkit.measure.pool import DevicePool, LocalPool
+from roundkit.models.comparison import Comparison, Environment
+from roundkit.models.measurement import (
+    ExperimentRecord,
+    MeasurementRequest,
+    Purpose,
+    RunSpec,
+    Side,
+    SideRef,
+    VerdictRecord,
+)
+from roundkit.models.round_plan import DeviceSet
+from roundkit.rounds.building import Built, build_checkout
+from roundkit.rounds.compare.bench import CompareBench, open_bench
+from roundkit.rounds.compare.options import CompareOptions
+from roundkit.rounds.compare.sides import locate
+from roundkit.rounds.compare.workplace import workplace
+from roundkit.rounds.stopping import StopRequest, record_or_stop, stop_on_signal
+from roundkit.rules.identity import experiment_name
+from roundkit.rules.looks import plan_looks
+from roundkit.rules.remeasure import HOST_STATES, is_measured_again
+from roundkit.rules.schedule import plan_schedule
+from roundkit.rules.verdict import decide, unmeasured
+
+Announce = Callable[[str], None]
+"""Takes one line for each thing that happens."""
+
+STOPPING = "stopping once the running command has ended; Ctrl-C again stops at once"
+AT_ONCE = "stopped at once; nothing was kept"
+
+
+class Stopped(RoundkitError):
+    """Somebody asked for the end before there was a verdict."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped by hand; nothing was kept, no command runs any more and every core is free")
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Who measures, tells and listens while a comparison runs."""
+
+    pool: DevicePool
+    stop: StopRequest
+    report: Announce
+    progress: Progress | None
+
+    def check_stop(self) -> None:
+        """Raise where somebody asked for the end.
+
+        Raises:
+            Stopped: somebody did.
+        """
+        if self.stop.is_set:
+            raise Stopped
+
+    def run(self, request: MeasurementRequest) -> ExperimentRecord:
+        """Run one experiment.
+
+        Raises:
+            Refused: ``device-busy``.
+            Stopped: somebody asked for the end.
+        """
+        try:
+            future = self.pool.submit(request, progress=self.progress)
+            record = record_or_stop(future, self.pool, self.stop)
+        except DeviceBusy as busy:
+            raise refuse(
+                "device-busy",
+                f"none of the cores is free: {busy}",
+                place="--cpus",
+                remedy="`roundkit leases` says who holds them; name others, or try again when one is free",
+            ) from busy
+        self.check_stop()
+        return record
+
+
+def compare(
+    baseline: str,
+    candidate: str,
+    options: CompareOptions,
+    *,
+    report: Announce,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure side B against side A and decide.
+
+    Args:
+        baseline: Side A, a folder or ``REPO@REV``.
+        candidate: Side B.
+        options: What is measured.
+        report: Takes one line for each step.
+        progress: Called after each trial.
+
+    Raises:
+        Refused: a side, a command, a core or an option is wrong, or no core is free; nothing is left.
+        RoundkitError: the baseline does not build, or it was stopped by hand.
+        MeasurementBroke: the boundary cannot be set up.
+    """
+    sides = locate(baseline, "A"), locate(candidate, "B")
+    with stop_on_signal(first=STOPPING, at_once=AT_ONCE) as stop, workplace() as work:
+        bench = open_bench(*sides, options, work, name="measure")
+        pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
+        before = environment(pool, bench.plan.device_sets)
+        runner = Runner(pool, stop, report, progress)
+        try:
+            first = build(bench, "baseline", runner)
+            second = build(bench, "candidate", runner)
+            measured = _measured(bench, runner, first, second)
+        finally:
+            pool.close()
+        return Comparison(
+            format="roundkit-comparison/1",
+            plan=bench.plan,
+            run_spec=bench.spec,
+            secret=bench.secret.hex(),
+            builds=(first.logs, second.logs),
+            experiment=measured.records[-1] if measured.records else None,
+            earlier=measured.records[:-1],
+            verdict=measured.verdict,
+            environment=before,
+        )
+
+
+def build(bench: CompareBench, side: Side, runner: Runner) -> Built:
+    """Build one side's checkout, confined.
+
+    Raises:
+        RoundkitError: the baseline fails a step, with the tail of its output.
+        Stopped: somebody asked for the end.
+    """
+    runner.report(f"building the {side}" if bench.campaign.build is not None else f"checking the {side}")
+    known = bench.plan.baseline if side == "baseline" else bench.plan.candidate
+    built = build_checkout(
+        bench.campaign,
+        bench.spec,
+        commit=known.commit,
+        tree=known.tree,
+        checkout=Checkout(bench.work / side),
+        pristine=bench.pristine,
+        provision=None,
+    )
+    runner.check_stop()
+    if built.side is None and side == "baseline":
+        raise RoundkitError(f"the baseline's {built.cause} fails:\n{built.detail}")
+    return built
+
+
+def request_for(
+    bench: CompareBench,
+    spec: RunSpec,
+    baseline: SideRef,
+    candidate: SideRef,
+    *,
+    purpose: Purpose,
+    subject: str,
+    attempt: int,
+) -> MeasurementRequest:
+    """Return the request for one experiment of a comparison."""
+    experiment_id = experiment_name(subject, attempt)
+    return MeasurementRequest(
+        format="roundkit-measurement-request/1",
+        experiment_id=experiment_id,
+        round_id=bench.plan.comparison_id,
+        purpose=purpose,
+        subject=subject,
+        lane=None,
+        attempt=attempt,
+        run_spec=spec,
+        baseline=baseline,
+        candidate=candidate,
+        incumbent_built=str(bench.pristine),
+        provision=None,
+        device_sets=bench.plan.device_sets,
+        schedule=plan_schedule(bench.secret, spec.round_digest, experiment_id, spec.gates.ab_ba_pairs),
+        look_plan=plan_looks(spec.gates, purpose),
+        work_folder=str(bench.work / experiment_id),
+    )
+
+
+def environment(pool: DevicePool, device_sets: tuple[DeviceSet, ...]) -> Environment:
+    """Return what the machine is, and how it is tuned on the cores that will be taken."""
+    taken = (*pool.free_sets(), *device_sets)[0]
+    cores = [int(device) for device in taken.devices]
+    return Environment(
+        roundkit=__version__,
+        python=sys.version.split()[0],
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        machine=machine_identity(),
+        tuning=read_tuning(cores),
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    records: tuple[ExperimentRecord, ...]
+    verdict: VerdictRecord
+
+
+def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) -> _Measured:
+    assert first.side is not None
+    if second.side is None:
+        runner.report(f"the candidate's {second.cause} fails:\n{second.detail}")
+        return _Measured((), unmeasured(f"candidate-{second.cause}", bench.spec, verdict_name="fail"))
+    records: list[ExperimentRecord] = []
+    while True:
+        request = request_for(
+            bench, bench.spec, first.side, second.side,
+            purpose="compare", subject="compare", attempt=len(records) + 1,
+        )  # fmt: skip
+        record = runner.run(request)
+        verdict = decide(record, bench.spec)
+        again = is_measured_again(record, verdict, records, bench.spec.gates.remeasure_limit)
+        records.append(record)
+        # A person looks on: a baseline that breaks, or a host to be mended, is told at once.
+        if not again or record.outcome == "baseline-broke" or record.reason in HOST_STATES:
+            return _Measured(tuple(records), verdict)
+        runner.report(f"measuring once more: {record.reason or verdict.reason}")
