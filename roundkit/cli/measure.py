@@ -166,7 +166,7 @@ def noise(
     Example: roundkit noise . --benchmark "python3 bench.py" --pairs 20
     """
     from roundkit.cli.compare_tables import show_noise
-    from roundkit.cli.progress import TrialProgress
+    from roundkit.cli.trial_progress import TrialProgress
     from roundkit.core.files import write_json
     from roundkit.rounds.compare.saved import check_output
 
@@ -193,7 +193,7 @@ def _show(comparison: Comparison) -> None:
 
 
 def _measured(a: str, b: str, options: CompareOptions) -> Comparison:
-    from roundkit.cli.progress import TrialProgress
+    from roundkit.cli.trial_progress import TrialProgress
     from roundkit.rounds.compare.measure import compare
 
     with TrialProgress("trials") as shown:

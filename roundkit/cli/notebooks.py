@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from roundkit.cli.app import app
+from roundkit.cli.progress import shown_progress
 
 
 class _RunByDefault(TyperGroup):
@@ -39,14 +39,23 @@ def run(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write this HTML file.")] = None,
 ) -> None:
-    """Run a notebook with parameters, which are checked; the word `run` may be left out."""
+    """Run a notebook with parameters, which are checked; the word `run` may be left out.
+
+    A whole round, overnight: `prepare`, `launch -p drive=replay`, then `close`. `control` shows how a round
+    stands. A cell that fails, or a last cell that does not say `done`, ends with exit code 1; the executed
+    notebook is kept at OUT either way.
+
+    Example: roundkit notebook close -p round_dir=../round-01 --out closed.ipynb --html closed.html
+    """
     from roundkit.report import run_notebook
 
     pairs = [item.partition("=") for item in parameter or []]
     if any(not sign for _, sign, _ in pairs):
         raise typer.BadParameter("a parameter is given as KEY=VALUE")
     given = {key: value for key, _, value in pairs}
-    run_notebook(name, given, out, html, progress=sys.stderr.isatty())
+    with shown_progress() as progress:
+        done = run_notebook(name, given, out, html, progress=progress)
+    typer.echo(done.outcome.sentence)
     typer.echo(str(html or out))
 
 

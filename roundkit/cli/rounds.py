@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from roundkit.cli.app import RoundDir, app, report_line
+from roundkit.cli.progress import shown_progress
 from roundkit.core.errors import refuse
 
 if TYPE_CHECKING:
     from roundkit.models.round_plan import HarnessName, RoundPlan
     from roundkit.rounds.layout import RoundFolder
+    from roundkit.rounds.serve import Until
 
 
 _SECRET_BYTES = 32
@@ -77,7 +79,8 @@ def prepare(
             typer.echo(line)
 
     secret = _read_secret(secret_file) if secret_file else None
-    plan = freeze(campaign, round_file, out, secret=secret, announce=announce)
+    with shown_progress() as progress:
+        plan = freeze(campaign, round_file, out, secret=secret, announce=announce, progress=progress)
     typer.echo(f"round {plan.round_id} frozen at {out}")
     typer.echo(f"digest {plan.digest()}")
 
@@ -127,7 +130,8 @@ def launch(
     if dry_run:
         _show_dry_run(folder, digest, harness)
         return
-    manifest = launch_round(folder, posted_digest=digest)
+    with shown_progress() as progress:
+        manifest = launch_round(folder, posted_digest=digest, progress=progress)
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {lane.clone}")
     if drive is Drive.none:
@@ -164,9 +168,9 @@ def serve(
 
     if until_idle and until_deadline:
         raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
-    outcome = serve_round(
-        round_folder(round_dir), until="idle" if until_idle else "deadline", report=report_line
-    )
+    until: Until = "idle" if until_idle else "deadline"
+    with shown_progress() as progress:
+        outcome = serve_round(round_folder(round_dir), until=until, report=progress.say, progress=progress)
     typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
     if outcome.paused is not None:
         typer.echo(
@@ -274,7 +278,8 @@ def close(round_dir: RoundDir) -> None:
     from roundkit.rounds.close import close as close_round
     from roundkit.rounds.serve import round_folder
 
-    outcome = close_round(round_folder(round_dir), report=report_line)
+    with shown_progress() as progress:
+        outcome = close_round(round_folder(round_dir), report=progress.say, progress=progress)
     ledger_table(outcome.ledger)
     typer.echo(f"evidence {outcome.evidence}")
     typer.echo(f"index {outcome.index_digest}")

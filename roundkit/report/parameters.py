@@ -20,6 +20,7 @@ _TYPES: dict[str, Any] = {
     "bool": bool, "date": date, "datetime": datetime, "dict": dict, "float": float, "int": int, "list": list,
     "Literal": Literal, "None": None, "Path": Path, "str": str, "tuple": tuple, "Union": Union,
 }  # fmt: skip
+_CHECKED = "_roundkit_parameters_checked"
 _OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
 
@@ -102,7 +103,8 @@ def validate_parameters(
 def check_parameters(namespace: Mapping[str, Any], **declared: Any) -> None:
     """Check a running notebook's names, for whoever started it without roundkit.
 
-    Called in the first cell after the parameters, with ``globals()`` and each parameter's type.
+    Called in the first cell after the parameters, with ``globals()`` and each parameter's type. Once it has
+    passed, other names are the notebook's own: run again by hand, it looks at the parameters alone.
 
     Raises:
         Refused: a name that is none of the parameters (a misspelt one), or a value of another type.
@@ -118,13 +120,15 @@ def check_parameters(namespace: Mapping[str, Any], **declared: Any) -> None:
                 refusals.append(
                     Refusal("wrong-type", f"{name} is {value!r}: {error.errors()[0]['msg']}", name)
                 )
-        elif not callable(value):
+        elif not callable(value) and _CHECKED not in namespace:
             takes = f"it takes {', '.join(declared)}"
             refusals.append(
                 Refusal("unknown-parameter", f"there is no parameter {name!r}", "parameters", takes)
             )
     if refusals:
         raise Refused(refusals)
+    if isinstance(namespace, dict):
+        namespace[_CHECKED] = True
 
 
 def _typed(parameter: Parameter, value: object) -> Any:

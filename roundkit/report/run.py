@@ -12,6 +12,8 @@ from typing import Any
 
 from roundkit.core.errors import RoundkitError
 from roundkit.core.files import atomic_write
+from roundkit.core.progress import SILENT, Progress
+from roundkit.report.engine import engine_with
 from roundkit.report.html import render_html
 from roundkit.report.outcome import Outcome, read_outcome
 from roundkit.report.parameters import read_parameters, validate_parameters
@@ -49,7 +51,7 @@ def run_notebook(
     out: Path,
     html: Path | None = None,
     *,
-    progress: bool = False,
+    progress: Progress = SILENT,
 ) -> NotebookRun:
     """Run a notebook with papermill and judge it by the verdict that its last cell writes.
 
@@ -58,7 +60,7 @@ def run_notebook(
         parameters: Values by name; text is read as the type that the notebook declares.
         out: Where the executed notebook goes; written whole or not at all, also when it failed.
         html: Where a self-contained page goes; only a notebook that is done gets one.
-        progress: Whether to show a bar.
+        progress: Shows cells, and what long work inside them says.
 
     Raises:
         Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``: nothing was started or written.
@@ -80,13 +82,13 @@ def run_notebook(
     return NotebookRun(out, html, outcome)
 
 
-def build_report(source: Path, out_html: Path, *, progress: bool = False) -> NotebookRun:
+def build_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
     """Write the report of a round as one offline HTML file, marked provisional while the round is open.
 
     Args:
         source: The round's evidence folder, or its directory.
         out_html: The file to write; the same evidence, or the same state of a round, gives the same bytes.
-        progress: Whether to show a bar.
+        progress: Shows cells.
 
     Raises:
         EvidenceProblem: the folder is not evidence.
@@ -125,7 +127,7 @@ def _shown_path(path: Path, beside: Path) -> str:
     return str(path.relative_to(beside)) if path.is_relative_to(beside) else path.name
 
 
-def _execute(source: Path, values: Mapping[str, Any], *, progress: bool) -> Any:
+def _execute(source: Path, values: Mapping[str, Any], *, progress: Progress) -> Any:
     import nbformat
 
     with warnings.catch_warnings():
@@ -133,12 +135,15 @@ def _execute(source: Path, values: Mapping[str, Any], *, progress: bool) -> Any:
         import papermill
 
         logging.getLogger("papermill").setLevel(logging.ERROR)
-        with tempfile.TemporaryDirectory(prefix="roundkit-notebook-") as scratch:
+        with (
+            tempfile.TemporaryDirectory(prefix="roundkit-notebook-") as scratch,
+            engine_with(progress, source.stem) as engine,
+        ):
             running = Path(scratch) / "running.ipynb"
             try:
                 papermill.execute_notebook(
                     str(source), str(running), dict(values), kernel_name="python3", language="python",
-                    progress_bar=progress, log_output=False, report_mode=False,
+                    progress_bar=False, log_output=False, report_mode=False, engine_name=engine,
                     extra_arguments=["--IPKernelApp.log_level=ERROR"],
                 )  # fmt: skip
             except Exception:

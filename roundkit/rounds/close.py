@@ -8,6 +8,7 @@ from pathlib import Path
 
 from roundkit.core.clock import format_utc, is_expired, now_utc
 from roundkit.core.errors import refuse
+from roundkit.core.progress import SILENT, Progress
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.ledger import RoundLedger
@@ -24,6 +25,7 @@ from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve import Report, open_bench
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.waiting import unseen_submissions
+from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.selection import composition_order, select_tickets
 from roundkit.store import RoundStore, open_store
@@ -39,13 +41,16 @@ class CloseOutcome:
     new_incumbent: str | None
 
 
-def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None) -> CloseOutcome:
+def close(
+    folder: RoundFolder, *, report: Report, pool: DevicePool | None = None, progress: Progress = SILENT
+) -> CloseOutcome:
     """Close a round. Run again, it repeats no finished measurement and writes the same records.
 
     Args:
         folder: The round.
         report: Takes one line for each thing that happens.
         pool: Who measures; the local devices by default.
+        progress: Shows steps, and the trials of the one that is being measured.
 
     Raises:
         Refused: ``serve-running``, ``close-running``, ``tickets-waiting``, the plan was changed, or
@@ -66,7 +71,7 @@ def close(folder: RoundFolder, *, report: Report, pool: DevicePool | None = None
         device_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         try:
             ready = _with_provision(bench, store, report)
-            ledger = _decide(Closer(ready, store, device_pool, report, stop))
+            ledger = _decide(Closer(ready, store, WatchedPool(device_pool, progress), report, stop, progress))
         finally:
             device_pool.close()
         digest = export_evidence(bench, store, ledger)
@@ -124,8 +129,11 @@ def _decide(closer: Closer) -> RoundLedger:
     closer.report(
         f"composing {len(order)} of {len(plan.lanes)} lanes: {', '.join(t.lane for t in order) or 'none'}"
     )
-    steps = compose(closer, order)
-    reruns = rerun(closer, steps)
+    # The last step is the rerun of what the others made.
+    with closer.progress.task(f"close {plan.round_id}", len(order) + 1, "steps") as whole:
+        steps = compose(closer, order, whole)
+        reruns = rerun(closer, steps)
+        whole.advance()
     ending = ending_of(reruns)
     attempts = store.attempts.all()
     accepted = ending.accepted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from roundkit.core.progress import Task
 from roundkit.models.ledger import CompositionStep, InteractionRatio, RerunRecord, TicketRecord
 from roundkit.models.measurement import VerdictRecord
 from roundkit.rounds.candidate import CannotLay, Laid, lay_candidate
@@ -13,8 +14,16 @@ from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_rati
 from roundkit.rules.verdict import unmeasured
 
 
-def compose(closer: Closer, order: Sequence[TicketRecord]) -> tuple[CompositionStep, ...]:
-    """Lay the selected tickets on one another in order; a step that does not pass is skipped."""
+def compose(
+    closer: Closer, order: Sequence[TicketRecord], whole: Task | None = None
+) -> tuple[CompositionStep, ...]:
+    """Lay the selected tickets on one another in order; a step that does not pass is skipped.
+
+    Args:
+        closer: What every step works with.
+        order: The selected tickets, in the order in which they are laid.
+        whole: Counts every step that is done.
+    """
     plan = closer.bench.plan
     head = Laid(plan.incumbent, plan.incumbent_tree)
     steps: list[CompositionStep] = []
@@ -28,6 +37,8 @@ def compose(closer: Closer, order: Sequence[TicketRecord]) -> tuple[CompositionS
             with closer.store.transaction():
                 closer.store.steps.put(name, step.to_bytes())
         steps.append(step)
+        if whole is not None:
+            whole.advance()
         if step.kept and step.candidate is not None and step.tree is not None:
             head = Laid(step.candidate, step.tree)
     return tuple(steps)

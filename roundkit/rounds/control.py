@@ -95,7 +95,12 @@ def resume(folder: RoundFolder) -> None:
     """Let the queue go on, once one new A/A check has passed."""
     with _open(folder) as store, store.transaction():
         if store.control.get("paused") is None:
-            raise refuse("not-paused", "the queue is not paused", place=str(folder.root))
+            raise refuse(
+                "not-paused",
+                "the queue is not paused",
+                place=str(folder.root),
+                remedy="there is nothing to resume: tickets are measured while a serve runs",
+            )
         store.control.put("resume-needs-aa", "resumed by the owner")
         store.events.add("resume-requested")
 
@@ -103,7 +108,12 @@ def resume(folder: RoundFolder) -> None:
 def drain(folder: RoundFolder) -> None:
     """End a running serve after what is being measured now; the rest stays queued."""
     if not is_served(folder):
-        raise refuse("no-serve", "no serve runs for this round", place=str(folder.root))
+        raise refuse(
+            "no-serve",
+            "no serve runs for this round",
+            place=str(folder.root),
+            remedy="there is nothing to drain: what waits stays queued until a serve runs",
+        )
     with _open(folder) as store, store.transaction():
         store.control.put("drain", "drained by the owner")
         store.events.add("drain-requested")

@@ -10,6 +10,7 @@ from roundkit.core.clock import format_utc, is_expired, now_utc
 from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
+from roundkit.core.progress import SILENT, Progress
 from roundkit.core.resources import lane_wrapper
 from roundkit.models.lane import LaneFile, LaunchLane, LaunchManifest
 from roundkit.models.round_plan import FrozenLane, RoundPlan
@@ -36,7 +37,11 @@ class _Launch:
 
 
 def launch(
-    folder: RoundFolder, *, posted_digest: str | None = None, now: datetime | None = None
+    folder: RoundFolder,
+    *,
+    posted_digest: str | None = None,
+    now: datetime | None = None,
+    progress: Progress = SILENT,
 ) -> LaunchManifest:
     """Make every lane of a round ready, or what is missing of them, and write ``launch.json``.
 
@@ -46,6 +51,7 @@ def launch(
         folder: The round directory.
         posted_digest: The plan digest that was posted; null when none was.
         now: The time; the clock's unless given.
+        progress: Shows the lanes that are ready.
 
     Raises:
         Refused: ``digest-mismatch``, ``round-deadline``, ``other-plan``, ``repository-damaged``,
@@ -60,14 +66,18 @@ def launch(
         manifest_before = _read_manifest(run)
         _check_repository(run)
         base = visible_commit(folder.repository, plan)
-        lanes = tuple(_ready_lane(run, lane, base, manifest_before) for lane in plan.lanes)
+        lanes = []
+        with progress.task(f"launch {plan.round_id}", len(plan.lanes), "lanes") as task:
+            for lane in plan.lanes:
+                lanes.append(_ready_lane(run, lane, base, manifest_before))
+                task.advance()
         manifest = LaunchManifest(
             format="roundkit-launch/1",
             round_id=plan.round_id,
             round_digest=run.digest,
             incumbent=plan.incumbent,
             protected_paths=plan.protected_paths,
-            lanes=lanes,
+            lanes=tuple(lanes),
         )
         if manifest != manifest_before:
             atomic_write(folder.launch_file, manifest.to_bytes())

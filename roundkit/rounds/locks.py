@@ -62,6 +62,14 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def is_held_by(path: Path, pid: int) -> bool:
+    """Say whether that process holds the lock now."""
+    try:
+        return bool(json.loads(_holder_file(path).read_bytes())["pid"] == pid) and is_held(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def describe_holder(path: Path) -> str:
     """Name the pid and start time of the last holder."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roundkit.core.errors import RoundkitError
+from roundkit.core.progress import SILENT, Progress
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
 from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Purpose, VerdictRecord
@@ -46,6 +47,7 @@ class Closer:
     pool: DevicePool
     report: Callable[[str], None]
     stop: StopRequest
+    progress: Progress = SILENT
 
     def measure(
         self, purpose: Purpose, subject: str, lane: str | None, baseline: Laid, candidate: Laid

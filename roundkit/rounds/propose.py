@@ -15,8 +15,8 @@ from roundkit.core.errors import Refused, refuse
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import dump_yaml, read_yaml
 from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
-from roundkit.rounds.prepare import EVIDENCE_FOLDER
 from roundkit.rounds.prepare_files import read_authored
+from roundkit.rounds.prepare_look import EVIDENCE_FOLDER
 from roundkit.rounds.prepare_repository import Survey, survey_repository
 from roundkit.rules.advice import Proposal, propose_entries
 from roundkit.rules.scope import empty_globs

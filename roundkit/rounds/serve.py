@@ -7,6 +7,7 @@ from pathlib import Path
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
+from roundkit.core.progress import SILENT, Progress, Task
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.rounds.disk_space import explain_full_disk
@@ -17,6 +18,7 @@ from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve_state import Report, ServeOutcome, Until
 from roundkit.rounds.server import Server
 from roundkit.rounds.stopping import stop_on_signal
+from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.run_spec import run_spec_of
 from roundkit.store import RoundStore, open_store
 
@@ -42,7 +44,12 @@ def open_bench(folder: RoundFolder) -> Bench:
 
 
 def serve(
-    folder: RoundFolder, *, until: Until, report: Report, pool: DevicePool | None = None
+    folder: RoundFolder,
+    *,
+    until: Until,
+    report: Report,
+    pool: DevicePool | None = None,
+    progress: Progress = SILENT,
 ) -> ServeOutcome:
     """Serve a round until its queue is idle, or until its deadline.
 
@@ -53,6 +60,7 @@ def serve(
         until: ``idle`` ends when nothing waits any more; ``deadline`` waits for more until the deadline.
         report: Takes one line for each thing that happens.
         pool: Who measures; the local devices by default.
+        progress: Shows tickets, and the trials of each that is being measured.
 
     Raises:
         Refused: ``serve-running``, ``close-running``, ``round-closing``, or the plan was changed.
@@ -68,12 +76,25 @@ def serve(
         ThreadPoolExecutor(len(bench.plan.device_sets), thread_name_prefix="build") as builders,
     ):
         _refuse_closed(bench, store)
-        store_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
+        local_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         try:
             ready = provisioned(bench, store, report)
-            return Server(ready, store, store_pool, builders, report, stop).run(until)
+            with progress.task(f"serve {bench.plan.round_id}", None, "tickets with an end") as whole:
+                watched, say = WatchedPool(local_pool, progress), _counting(report, store, whole)
+                return Server(ready, store, watched, builders, say, stop).run(until)
         finally:
-            store_pool.close()
+            local_pool.close()
+
+
+def _counting(report: Report, store: RoundStore, whole: Task) -> Report:
+    """Count the tickets that have an end whenever something happened."""
+
+    def say(line: str) -> None:
+        ended = store.tickets.count(state="measured") + store.tickets.count(state="rejected")
+        whole.set(ended, store.tickets.count())
+        report(line)
+
+    return say
 
 
 def _refuse_closing(folder: RoundFolder) -> None:

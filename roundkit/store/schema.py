@@ -93,25 +93,25 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database to the newest schema, one transaction a version.
+    """Bring a database to the newest schema, in one transaction: no reader sees half of it.
 
     Two processes may do so at once: each looks again at the version once it alone may write.
 
     Raises:
         ValueError: the database comes from a newer roundkit.
     """
-    while _version(connection) < len(MIGRATIONS):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = _version(connection)
-            if version < len(MIGRATIONS):
-                for statement in MIGRATIONS[version].split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for migration in MIGRATIONS[_version(connection) :]:
+            for statement in migration.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _version(connection: sqlite3.Connection) -> int:

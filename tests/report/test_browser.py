@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from support.browser import Browser, Page, headless_browser
+from support.offline_browser import Browser, Page, headless_browser
 from support.open_rounds import open_round_directory
 from support.sample_evidence import sample_round
 

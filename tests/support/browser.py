@@ -1,225 +1,259 @@
-"""A headless Chromium, driven over its own debugging pipe, with no network to reach.
-
-The browser runs in a network namespace of its own where the machine allows one; in any case every name
-resolves to nothing, and every request that leaves a page is on record.
-"""
+"""A real headless Chromium, driven over its debugging pipe: no driver program and no package is needed."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
+import queue
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_DEADLINE_S = 120.0
+_PATIENCE_S = 60.0
+_POLL_S = 0.05
+_FLAGS = (
+    "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check",
+    "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--mute-audio",
+)  # fmt: skip
+_ON_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3), os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts the browser, which reads its commands from descriptor 3 and answers on 4."""
+_KEYS = {
+    "Enter": {"code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
+    "Escape": {"code": "Escape", "windowsVirtualKeyCode": 27},
+    "Tab": {"code": "Tab", "windowsVirtualKeyCode": 9},
+    " ": {"code": "Space", "windowsVirtualKeyCode": 32, "text": " "},
+}
 
 
-def find_chromium() -> str:
-    """Return the browser; where there is none, skip, or fail when a missing tool must not go unnoticed."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None and sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "chromium"],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, capture_output=True, check=False,
-        )  # fmt: skip
-        found = shutil.which("chromium")
-    if found is None:
-        reason = "no Chromium here: install the package `chromium`"
-        if os.environ.get("ROUNDKIT_CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+def find_chromium() -> str | None:
+    """Return the browser that this machine has, or None."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-class Browser:
-    """One headless browser with one page at a time."""
+needs_chromium = pytest.mark.skipif(
+    find_chromium() is None and "ROUNDKIT_CI" not in os.environ, reason="chromium is not installed"
+)
+"""Skips where there is no browser; CI installs one, so that there the tests fail."""
 
-    def __init__(self, process: subprocess.Popen[bytes], reading: int, writing: int) -> None:
-        self._process = process
-        self._reading = os.fdopen(reading, "rb", buffering=0)
-        self._writing = os.fdopen(writing, "wb", buffering=0)
-        self._number = 0
-        self._waiting = b""
-        self._events: list[dict[str, Any]] = []
-        self._session: str | None = None
 
-    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command of the DevTools protocol and return its result."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        self._writing.write(json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._receive()
-            if answer.get("id") == self._number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return dict(answer["result"])
-            self._events.append(answer)
-
-    def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self._waiting:
-            piece = self._reading.read(1 << 16)
-            if not piece:
-                raise RuntimeError("the browser ended")
-            self._waiting += piece
-        message, _, self._waiting = self._waiting.partition(b"\0")
-        return dict(json.loads(message))
-
-    def open(
-        self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = "screen"
-    ) -> Page:
-        """Open a file, and wait until every chart on it is drawn or has failed."""
-        self._session = None
-        self._events.clear()
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Log", "Runtime", "Accessibility"):
-            self.send(f"{domain}.enable")
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        still = {"name": "prefers-reduced-motion", "value": "reduce"}
-        self.send("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-            mobile=width < 600,
-        )  # fmt: skip
-        self.send("Page.navigate", url=page.resolve().as_uri())
-        opened = Page(self)
-        opened.wait_for(
-            "document.readyState === 'complete' && [...document.querySelectorAll('.rk-chart')]"
-            ".every(place => place.querySelector('svg') || place.classList.contains('rk-failed'))"
-        )
-        return opened
-
-    def drain(self) -> list[dict[str, Any]]:
-        """Return every event so far."""
-        self.send("Runtime.evaluate", expression="1")
-        return list(self._events)
+class BrowserError(AssertionError):
+    """The browser refused a command, or a state that a test waits for did not come."""
 
 
 class Page:
-    """What a reader sees of one page, and what it tried to do."""
+    """One tab.
 
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
+    Attributes:
+        console: What scripts wrote to the console as warnings and errors, and what they threw.
+        requests: Every URL that the page asked for.
+    """
 
-    def run(self, expression: str) -> Any:
-        """Return the value of an expression in the page."""
-        answer = self.browser.send(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+    def __init__(self, browser: Browser, target: str, session: str) -> None:
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self._browser, self._target, self._session = browser, target, session
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send one command of the DevTools protocol and return its result."""
+        return self._browser.send(method, params, session=self._session)
+
+    def open(self, url: str) -> None:
+        """Go to a URL."""
+        self.send("Page.navigate", url=url)
+
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression, a promise's too, as JSON values."""
+        done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in done:
+            details = done["exceptionDetails"]
+            raise BrowserError(details.get("exception", {}).get("description", details["text"]))
+        return done["result"].get("value")
+
+    def wait_for(self, expression: str, what: str, patience_s: float = _PATIENCE_S) -> Any:
+        """Wait until an expression is true and return its value; a page that is still loading is not."""
+        end = time.monotonic() + patience_s
+        while time.monotonic() < end:
+            try:
+                value = self.evaluate(expression)
+            except BrowserError:
+                value = None
+            if value:
+                return value
+            time.sleep(_POLL_S)
+        text = self.evaluate("document.body ? document.body.innerText.slice(-2000) : ''")
+        raise BrowserError(f"no {what} after {patience_s} s; the page says: {text}")
+
+    def wait_for_text(self, selector: str, text: str, patience_s: float = _PATIENCE_S) -> None:
+        """Wait until some element that a selector finds shows a text."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        shown = f"{found}.some(e => e.innerText.includes({json.dumps(text)}))"
+        self.wait_for(shown, f"{text!r} in {selector}", patience_s)
+
+    def click(self, selector: str, text: str | None = None) -> None:
+        """Click the first visible element that a selector finds, and that shows a text, with a real mouse."""
+        found = (
+            f"[...document.querySelectorAll({json.dumps(selector)})].find("
+            f"e => e.offsetParent && !e.disabled && (e.innerText || '').includes({json.dumps(text or '')}))"
         )
-        if "exceptionDetails" in answer:
-            raise RuntimeError(str(answer["exceptionDetails"]))
-        return answer["result"].get("value")
+        middle = (
+            f"(() => {{ const e = {found}; e.scrollIntoView({{block: 'center', inline: 'center'}});"
+            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()"
+        )
+        x, y = self.wait_for(middle, f"{selector} {text or ''} to click")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def wait_for(self, expression: str) -> None:
-        """Wait until an expression in the page is true."""
-        ends = time.monotonic() + _DEADLINE_S
-        while not self.run(expression):
-            if time.monotonic() > ends:
-                raise TimeoutError(f"never came true: {expression}")
-            time.sleep(0.05)
+    def press(self, key: str) -> None:
+        """Press and release a key: ``Tab``, ``Enter``, ``Escape``, a space or one letter."""
+        extra = _KEYS.get(key, {"text": key})
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **extra)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, **{**extra, "text": ""})
 
-    def press(self, key: str, code: int) -> None:
-        """Press and release one key."""
-        text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            self.browser.send(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
-                **(text if kind == "keyDown" else {}),
-            )  # fmt: skip
+    def type(self, text: str) -> None:
+        """Insert a text where the focus is."""
+        self.send("Input.insertText", text=text)
 
-    def requests(self) -> list[str]:
-        """Return the address of everything that the page asked for."""
-        sent = [event for event in self.browser.drain() if event["method"] == "Network.requestWillBeSent"]
-        return [event["params"]["request"]["url"] for event in sent]
+    def resize(self, width: int, height: int) -> None:
+        """Set the size of the viewport, in CSS pixels."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
-    def complaints(self) -> list[str]:
-        """Return errors and warnings of the console, uncaught exceptions, and violations of the policy."""
-        found = []
-        for event in self.browser.drain():
-            parameters = event.get("params", {})
-            match event["method"]:
-                case "Log.entryAdded" if parameters["entry"]["level"] in {"error", "warning"}:
-                    found.append(parameters["entry"]["text"])
-                case "Runtime.exceptionThrown":
-                    found.append(str(parameters["exceptionDetails"]))
-                case "Runtime.consoleAPICalled" if parameters["type"] in {"error", "warning", "assert"}:
-                    found.append(str([part.get("value") for part in parameters["args"]]))
-        return found
+    def prefer(self, scheme: str) -> None:
+        """Set the preferred colour scheme, ``light`` or ``dark``."""
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def accessibility(self) -> list[tuple[str, str]]:
-        """Return role and name of every node of the accessibility tree that is not ignored."""
-        nodes = self.browser.send("Accessibility.getFullAXTree")["nodes"]
-        return [
-            (str(node["role"]["value"]), str(node.get("name", {}).get("value", "")))
-            for node in nodes
-            if not node["ignored"]
-        ]
+    def cut_network(self) -> None:
+        """Let no request out any more."""
+        self.send(
+            "Network.emulateNetworkConditions",
+            offline=True,
+            latency=0,
+            downloadThroughput=0,
+            uploadThroughput=0,
+        )
 
-    def picture(self, target: Path, *, whole: bool = True) -> Path:
-        """Save a PNG of the page, as far down as it goes."""
-        size = self.browser.send("Page.getLayoutMetrics")["cssContentSize"]
-        options: dict[str, Any] = {"format": "png"}
-        if whole:
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-            options |= {"clip": clip, "captureBeyondViewport": True}
-        target.write_bytes(base64.b64decode(self.browser.send("Page.captureScreenshot", **options)["data"]))
-        return target
+    def accessibility_tree(self) -> list[dict[str, Any]]:
+        """Return the nodes that assistive technology sees."""
+        nodes: list[dict[str, Any]] = self.send("Accessibility.getFullAXTree")["nodes"]
+        return nodes
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """Write a PNG of the viewport, or of the whole page."""
+        done = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(done["data"]))
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._browser.send("Target.closeTarget", {"targetId": self._target})
+
+    def heard(self, method: str, params: dict[str, Any]) -> None:
+        """Take note of an event."""
+        if method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.console.append(details.get("exception", {}).get("description", details["text"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in {"warning", "error"}:
+            self.console.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+        elif method == "Runtime.consoleAPICalled" and params["type"] in {"warning", "error", "assert"}:
+            words = [str(argument.get("value", argument.get("description"))) for argument in params["args"]]
+            self.console.append(" ".join(words))
+
+
+class Browser:
+    """A running browser; one thread reads what it says."""
+
+    def __init__(self, process: subprocess.Popen[bytes], to_it: BinaryIO, from_it: BinaryIO) -> None:
+        self._process, self._to, self._from = process, to_it, from_it
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+        self._pages: dict[str, Page] = {}
+        threading.Thread(target=self._read, name="chromium", daemon=True).start()
+
+    def page(self, url: str = "about:blank", *, width: int = 1280, height: int = 900) -> Page:
+        """Open a tab."""
+        target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
+        session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        page = self._pages[session] = Page(self, target, session)
+        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
+            page.send(f"{domain}.enable")
+        page.resize(width, height)
+        page.open(url)
+        return page
+
+    def send(self, method: str, params: dict[str, Any], *, session: str | None = None) -> dict[str, Any]:
+        """Send one command and wait for its answer."""
+        number, answer = next(self._numbers), queue.SimpleQueue[dict[str, Any]]()
+        self._answers[number] = answer
+        message = {"id": number, "method": method, "params": params}
+        if session is not None:
+            message["sessionId"] = session
+        with self._lock:
+            self._to.write(json.dumps(message).encode() + b"\0")
+            self._to.flush()
+        try:
+            said = answer.get(timeout=_PATIENCE_S)
+        except queue.Empty as error:
+            raise BrowserError(f"no answer to {method}") from error
+        if "error" in said:
+            raise BrowserError(f"{method}: {said['error']}")
+        result: dict[str, Any] = said["result"]
+        return result
+
+    def _read(self) -> None:
+        rest = b""
+        while piece := self._from.read1(1 << 16):  # type: ignore[attr-defined]
+            *messages, rest = (rest + piece).split(b"\0")
+            for message in map(json.loads, messages):
+                if "id" in message:
+                    self._answers.pop(message["id"]).put(message)
+                elif page := self._pages.get(message.get("sessionId", "")):
+                    page.heard(message["method"], message["params"])
 
 
 @contextmanager
-def headless_browser(profile: Path) -> Iterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+def chromium() -> Iterator[Browser]:
+    """Run a headless browser with a profile of its own, and end it afterwards."""
     program = find_chromium()
-    to_browser, writing = os.pipe()
-    reading, from_browser = os.pipe()
-    words = [
-        program, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-sandbox",
-        "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9",
-    ]  # fmt: skip
-
-    def place() -> None:
-        # The protocol's pipes are always descriptors 3 and 4.
-        ends = [os.dup2(end, 100 + number) for number, end in enumerate((to_browser, from_browser))]
-        for number, end in enumerate(ends, start=3):
-            os.dup2(end, number, inheritable=True)
-
-    process = subprocess.Popen(
-        [*_without_network(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, preexec_fn=place, close_fds=False,
-        env={**os.environ, "HOME": str(profile)},
-    )  # fmt: skip
-    os.close(to_browser)
-    os.close(from_browser)
-    try:
-        yield Browser(process, reading, writing)
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _without_network() -> list[str]:
-    """Return the words that put a command into a network of its own, where that can be had."""
-    unshare = shutil.which("unshare")
-    words = [unshare, "--net"] if os.geteuid() == 0 else [unshare, "--map-current-user", "--net"]
-    if unshare is None or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
-        return []
-    return [str(word) for word in words]
+    assert program is not None, "chromium is not installed: apt-get install chromium"
+    their_in, our_out = os.pipe()
+    our_in, their_out = os.pipe()
+    with tempfile.TemporaryDirectory(prefix="roundkit-browser-", ignore_cleanup_errors=True) as profile:
+        flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else []), f"--user-data-dir={profile}"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", _ON_3_AND_4, str(their_in), str(their_out), program, *flags],
+            pass_fds=(their_in, their_out), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(their_in)
+        os.close(their_out)
+        with os.fdopen(our_out, "wb") as to_it, os.fdopen(our_in, "rb") as from_it:
+            try:
+                yield Browser(process, to_it, from_it)
+            finally:
+                process.terminate()
+                process.wait(timeout=_PATIENCE_S)
