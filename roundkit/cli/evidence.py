@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from roundkit.cli.app import app
+from roundkit.cli.progress import shown_progress
 
 
 @app.command(rich_help_panel="Evidence")
@@ -19,11 +20,10 @@ def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
     """Write one self-contained, offline HTML file about a round; provisional while the round is open."""
-    import sys
-
     from roundkit.report import build_report
 
-    build_report(source, out, progress=sys.stderr.isatty())
+    with shown_progress() as progress:
+        build_report(source, out, progress=progress)
     typer.echo(str(out))
 
 
