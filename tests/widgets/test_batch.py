@@ -159,7 +159,7 @@ def test_n01_a_draft_is_written_once_and_a_refused_round_is_a_failed_run(
 ) -> None:
     files = (f"campaign={odd_campaign.campaign_file}", "round_file=drafts/round.yaml")
     said, drafted = notebook(elsewhere, lease_root, "prepare", "p.ipynb", *files, "propose=2", expect=1)
-    assert "[scope-empty]" in said or "[" in said
+    assert "[wrong-value] round.yaml: lanes[0].globs" in said
     draft = (elsewhere / "drafts/round.yaml").read_bytes()
     assert b"Drafted by" in draft
     assert "round.yaml was drafted" in shown(drafted)
