@@ -70,7 +70,9 @@ evidence: $(READY) ## Regenerate the committed evidence (after a change of its f
 	@rm -rf evidence/code-search
 	@mkdir -p evidence
 	@cp -r $(NEUTRAL)/campaign/evidence/code-search evidence/code-search
-	@$(BIN)/roundkit notebook round_report --out notebooks/round_report.ipynb
+	@for name in round_report explore_ledger audit_evidence; do \
+	  $(BIN)/roundkit notebook $$name --out notebooks/$$name.ipynb || exit 1; \
+	done
 
 clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -73,6 +73,9 @@ def _gate_problems(material: Material) -> Iterator[Disagreement]:
         ("order_margin", gates.order_margin <= limits.order_margin),
         ("repetitions", gates.repetitions == limits.repetitions),
         ("remeasure_limit", gates.remeasure_limit == limits.remeasure_limit),
+        ("early_stopping", gates.early_stopping == limits.early_stopping),
+        ("statistic", gates.statistic == limits.statistic),
+        ("session_checks", gates.session_checks == limits.session_checks),
     )
     for name, holds in tighter:
         if not holds:

@@ -13,6 +13,7 @@ from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
 from roundkit.audit.look_checks import check_looks
 from roundkit.audit.material import Material, read_material
+from roundkit.audit.omission_checks import check_omissions
 from roundkit.audit.plan_checks import check_plan
 from roundkit.audit.repository_checks import check_repository
 from roundkit.audit.role_checks import check_roles
@@ -28,6 +29,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("tickets", check_tickets),
     ("experiments", check_experiments),
     ("roles", check_roles),
+    ("omissions", check_omissions),
     ("verdicts", check_verdicts),
     ("looks", check_looks),
     ("decisions", check_decisions),

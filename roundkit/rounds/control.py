@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
 from roundkit.models.lane import TicketStatus
 from roundkit.models.round_plan import RoundPlan
@@ -101,7 +102,7 @@ def resume(folder: RoundFolder) -> None:
                 place=str(folder.root),
                 remedy="there is nothing to resume: tickets are measured while a serve runs",
             )
-        store.control.put("resume-needs-aa", "resumed by the owner")
+        store.control.put("resume-needs-aa", format_utc(now_utc()))
         store.events.add("resume-requested")
 
 

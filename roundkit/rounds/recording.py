@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from roundkit.core.clock import now_utc
 from roundkit.models.ledger import TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
@@ -55,7 +57,7 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
         if is_checked_again(record, earlier, bench.spec.gates.remeasure_limit):
             store.events.add("aa-broke", experiment=record.experiment_id, reason=record.reason)
             return f"{record.subject} is done anew: {record.reason}"
-        resumes = store.control.get("resume-needs-aa") is not None
+        resumes = _ends_a_pause(store, record)
         drift = bench.plan.campaign.test_plan.drift
         check = aa_check(record, verdict, store.aa_checks.all(), drift, resumes=resumes)
         store.aa_checks.add(check, store.tickets.count(state="measured"))
@@ -70,6 +72,12 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
             store.control.clear("paused")
             store.events.add("resumed", experiment=check.experiment)
     return f"{record.subject} passed: A/A z = {check.z}, drift {check.cusum}"
+
+
+def _ends_a_pause(store: RoundStore, record: ExperimentRecord) -> bool:
+    """Say whether a check was begun after the owner asked to resume; an older one says nothing about now."""
+    asked = store.control.get("resume-needs-aa")
+    return asked is not None and record.started_utc >= datetime.fromisoformat(asked)
 
 
 def _record_verdict(store: RoundStore, ticket: TicketRecord, verdict: VerdictRecord) -> None:

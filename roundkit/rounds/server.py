@@ -224,6 +224,7 @@ class Server:
         """Somebody outside this round was faster with the device; the ticket simply waits on."""
         with self.store.transaction():
             self.store.experiments.cancel(job.experiment_id)
+            self.store.events.add("experiment-cancelled", experiment=job.experiment_id)
             if job.ticket is not None:
                 self.store.tickets.requeue(job.ticket.key)
 

@@ -93,7 +93,7 @@ def _outcome(
         return "composed"
     if chosen is not None:
         return "rerun-failed" if lane.id in kept_steps else "skipped"
-    if tickets and all(_says_nothing(ticket) for ticket in tickets):
+    if all(_says_nothing(ticket) for ticket in tickets):
         return "no-result"
     return "no-passing-ticket"
 
@@ -114,14 +114,14 @@ def _sentence(outcome: LaneOutcome, tickets: Sequence[TicketRecord]) -> str:
         case "rerun-failed":
             return "composed, but the final rerun did not confirm it; back to planned"
         case "no-result":
+            if not tickets:
+                return "nothing was submitted; nothing is known about its direction"
             return "its measurement broke or came too late; nothing is known"
         case "no-passing-ticket":
             return _why_none_passed(tickets)
 
 
 def _why_none_passed(tickets: Sequence[TicketRecord]) -> str:
-    if not tickets:
-        return "nothing was submitted"
     last = max(tickets, key=lambda ticket: ticket.sequence)
     if last.verdict is not None:
         return f"no ticket passed; the last one: {last.verdict.sentence}"

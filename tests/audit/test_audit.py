@@ -333,6 +333,77 @@ def test_n09_an_experiment_for_something_else_is_named(tmp_path: Path, subject: 
     assert "roles" in found
 
 
+def drop_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    index = json.loads((folder / "index.json").read_bytes())
+    index["files"] = [row for row in index["files"] if row["path"] != name]
+    reseal(folder, index)
+
+
+def forge_events(folder: Path, keep: Callable[[Any], bool]) -> None:
+    lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
+    data = b"".join(line for line in lines if keep(json.loads(line)))
+    (folder / "events.jsonl").write_bytes(data)
+    index = json.loads((folder / "index.json").read_bytes())
+    row = next(row for row in index["files"] if row["path"] == "events.jsonl")
+    row.update(size=len(data), sha256=digest_bytes(data))
+    reseal(folder, index)
+
+
+def leave_out_a_ticket(folder: Path) -> None:
+    """Leave a failing ticket out of everything that names it, but for the numbers of the others."""
+    ledger = json.loads((folder / "round-ledger.json").read_bytes())
+    victim = next(row for row in ledger["tickets"] if row["verdict"] and row["verdict"]["verdict"] == "fail")
+    forge(folder, "round-ledger.json", lambda text: _without(text, victim["ticket"]))
+    for experiment in victim["experiments"]:
+        drop_file(folder, f"experiments/{experiment}.json")
+    forge_events(folder, lambda event: victim["ticket"] not in json.dumps(event))
+
+
+def _without(ledger: Any, ticket: str) -> None:
+    ledger["tickets"] = [row for row in ledger["tickets"] if row["ticket"] != ticket]
+    for lane in ledger["lanes"]:
+        lane["tickets"] = [name for name in lane["tickets"] if name != ticket]
+
+
+def leave_out_the_checks(folder: Path) -> None:
+    ledger = json.loads((folder / "round-ledger.json").read_bytes())
+    for check in ledger["aa_checks"]:
+        drop_file(folder, f"experiments/{check['experiment']}.json")
+    forge(folder, "round-ledger.json", lambda text: text.update(aa_checks=[]))
+    forge_events(folder, lambda event: "aa-" not in json.dumps(event))
+
+
+def raise_sequences(folder: Path) -> None:
+    def change(ledger: Any) -> None:
+        for ticket in ledger["tickets"]:
+            ticket["sequence"] += 100
+
+    forge(folder, "round-ledger.json", change)
+
+
+def pretend_a_resume(folder: Path) -> None:
+    forge(folder, "round-ledger.json", lambda text: text["aa_checks"][1].update(resumes=True))
+
+
+@pytest.mark.parametrize(
+    ("forgery", "named"),
+    [
+        (leave_out_a_ticket, "sequence"),
+        (leave_out_the_checks, "A/A interval"),
+        (raise_sequences, "sequence"),
+        (pretend_a_resume, "events"),
+        (lambda folder: forge_events(folder, lambda _event: False), "events"),
+        (lambda folder: forge_events(folder, lambda event: event["kind"] != "verdict"), "events"),
+    ],
+    ids=["a-ticket", "the-aa-checks", "sequences", "a-resume", "all-events", "verdict-events"],
+)
+def test_n09_what_was_left_out_is_missed(folder: Path, forgery: Callable[[Path], None], named: str) -> None:
+    assert audit_round(folder).passed
+    forgery(folder)
+    assert named in failed(audit_round(folder))
+
+
 def test_n09_the_chain_of_rounds_is_followed(tmp_path: Path) -> None:
     first = sample_round()
     export_sample(tmp_path / "rounds" / "r01", first, tmp_path / "scratch")

@@ -493,11 +493,13 @@ def _ticket(
     )
     record = ran[-1]
     log = CommandLog(step="build", exit_code=0, end_reason="exited", wall_s=0.4, tail="")
+    decided = decide(record, bench.spec)
+    bench.say(record.ended_utc, "verdict", ticket=name, verdict=decided.verdict, reason=decided.reason)
     return TicketRecord(
         **common, state="measured", reject_cause=None, reject_detail=None, candidate_commit=commit,
         candidate_tree=_commit("tree", commit), commands=(log,),
         experiments=tuple(item.experiment_id for item in ran),
-        verdict=decide(record, bench.spec), measured_utc=record.ended_utc,
+        verdict=decided, measured_utc=record.ended_utc,
     )  # fmt: skip
 
 
