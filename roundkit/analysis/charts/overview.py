@@ -28,6 +28,7 @@ MOST_GROUPS = 40
 _BINS = 60
 _HEIGHT = 240
 _ROW_HEIGHT = 30
+_FEW_TICKS = 12
 
 
 def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
@@ -222,5 +223,5 @@ def _before(starts: pl.DataFrame) -> pl.DataFrame:
 def _whole_numbers(counts: pl.Series) -> alt.Axis:
     """Return an axis of counts, which has no halves."""
     most = int(counts.max() or 1)  # type: ignore[arg-type]
-    few = {"values": list(range(most + 1))} if most <= 12 else {}
-    return alt.Axis(format=",d", **few)
+    values = list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined
+    return alt.Axis(format=",d", values=values)
