@@ -51,6 +51,6 @@ def paused_sentence(source: OpenRound) -> str | None:
         return None
     waiting = sum(ticket.state in {"queued", "measuring"} for ticket in source.ledger.tickets)
     return (
-        f"The queue is paused: {source.paused}. {counted(waiting, 'ticket')} wait; `roundkit resume` asks "
+        f"The queue is paused: {source.paused}. {counted(waiting, 'ticket')} wait; roundkit resume asks "
         "for an A/A check, and the queue goes on once it has passed."
     )

@@ -121,7 +121,8 @@ def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
     # Each purpose has a line of its own, so that it can be told without colour.
     bars = alt.Chart().mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
         x=alt.X("from_minute:Q", title="minutes since the first lease"), x2="to_minute:Q",
-        y=alt.Y("device:N", title=None), yOffset=alt.YOffset("purpose:N", scale=alt.Scale(domain=present)),
+        y=alt.Y("device:N", title=None, scale=alt.Scale(paddingInner=0.3)),
+        yOffset=alt.YOffset("purpose:N", scale=alt.Scale(domain=present)),
         color=colour, tooltip=tips,
     )  # fmt: skip
     return finish(
@@ -130,7 +131,7 @@ def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
         title="Devices",
         subtitle=f"{shown}; in use: {used}",
         description=f"{counted} leases of {held} devices over time. In use: {used}.",
-        height=(14 * max(1, len(present)) + 12) * max(1, held),
+        height=(14 * max(1, len(present)) + 18) * max(1, held),
     )
 
 

@@ -28,6 +28,7 @@ MOST_GROUPS = 40
 _BINS = 60
 _HEIGHT = 240
 _ROW_HEIGHT = 30
+_FEW_TICKS = 12
 
 
 def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
@@ -113,7 +114,7 @@ def gain_distribution(tickets: pl.LazyFrame) -> alt.LayerChart:
         "passed:Q": "of them passed", "gains:N": "ends",
     })  # fmt: skip
     x = alt.X("_middle:Q", title=title, scale=alt.Scale(zero=False))
-    whole = alt.Axis(tickMinStep=1, format=",d")
+    whole = _whole_numbers(frame["tickets"])
     everything = (
         alt.Chart()
         .mark_bar(size=9, color=GREY)
@@ -148,7 +149,11 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
     names = ("new incumbent", "the incumbent stays", "the first incumbent")
     shapes = ("circle", "diamond", "square")
-    x = alt.X("number:Q", title="closed rounds of the campaign, in order of time", axis=_whole_numbers(frame))
+    x = alt.X(
+        "number:Q",
+        title="closed rounds of the campaign, in order of time",
+        axis=_whole_numbers(frame["number"]),
+    )
     y = alt.Y("factor:Q", title="better than the first incumbent (×)", scale=alt.Scale(zero=False))
     tips = tip({
         "campaign:N": "campaign", "round:N": "round", "closed_utc:N": "closed", "result:N": "result",
@@ -215,6 +220,8 @@ def _before(starts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _whole_numbers(frame: pl.DataFrame) -> alt.Axis:
-    most = int(frame["number"].max() or 1)  # type: ignore[arg-type]
-    return alt.Axis(values=list(range(most + 1))) if most <= 20 else alt.Axis(format="d")
+def _whole_numbers(counts: pl.Series) -> alt.Axis:
+    """Return an axis of counts, which has no halves."""
+    most = int(counts.max() or 1)  # type: ignore[arg-type]
+    values = list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined
+    return alt.Axis(format=",d", values=values)

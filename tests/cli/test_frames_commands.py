@@ -1,0 +1,90 @@
+"""The commands on frames and notebooks, as a person types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from support.sample_evidence import export_sample, sample_round
+from typer.testing import CliRunner
+
+from roundkit.analysis import TABLES
+from roundkit.cli.app import app
+from roundkit.core.errors import Refused
+
+RUNNER = CliRunner()
+RESULTS = "commit\tval_bpb\tstatus\tdescription\na\t1.0\tkeep\tbaseline\nb\t0.9\tkeep\tbetter\n"
+
+
+def said(*words: str | Path, expect: int = 0) -> str:
+    done = RUNNER.invoke(app, [str(word) for word in words])
+    assert done.exit_code == expect, done.output
+    return done.output
+
+
+def refused(*words: str | Path) -> str:
+    done = RUNNER.invoke(app, [str(word) for word in words])
+    assert isinstance(done.exception, Refused), done.output
+    assert done.exception.exit_code == 3
+    return str(done.exception)
+
+
+def test_schema_tells_type_unit_and_meaning_of_every_column() -> None:
+    for table in TABLES:
+        rows = json.loads(said("schema", table, "--json"))
+        assert [row["column"] for row in rows] == [column.name for column in TABLES[table]]
+        assert all(row["meaning"] and row["type"] for row in rows)
+    assert "one row a lane" in said("schema")
+    assert "trials" in refused("schema", "trial")
+
+
+def test_export_writes_frames_and_overwrites_nothing(tmp_path: Path) -> None:
+    export_sample(tmp_path / "campaign" / "r01", sample_round(), tmp_path / "scratch")
+    out = tmp_path / "out"
+    words = ("export", tmp_path / "campaign", "--out", out, "--format", "csv", "--table", "tickets")
+    assert said(*words).split() == [str(out / "tickets.csv")]
+    assert len(list(csv.DictReader((out / "tickets.csv").open()))) == 9
+    assert "[exists]" in refused(*words)
+    assert "[no-ledger]" in refused("export", tmp_path / "none", "--out", tmp_path / "o2")
+
+
+def test_export_leaves_out_what_is_broken_when_asked(tmp_path: Path) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    broken = export_sample(tmp_path / "c" / "r02", sample_round(round_id="r02"), tmp_path / "scratch")
+    (broken / "secret.json").unlink()
+    output = said("export", tmp_path / "c", "--out", tmp_path / "out", "--skip-broken")
+    assert "left out: r02: [missing-file]" in output
+
+
+def test_n11_import_then_export_as_one_ledger(tmp_path: Path) -> None:
+    (tmp_path / "results.tsv").write_text(RESULTS)
+    (tmp_path / "log.jsonl").write_text('{"id": "x", "score": 0.1}\n')
+    said(
+        "import", "results-tsv", tmp_path / "results.tsv", "--out", tmp_path / "in" / "tsv", "--campaign", "c"
+    )
+    column = ("--column", "ticket=id", "--column", "gain=score")
+    said("import", "jsonl", tmp_path / "log.jsonl", "--out", tmp_path / "in" / "log", *column)
+    said("export", tmp_path / "in", "--out", tmp_path / "all", "--format", "json")
+    tickets = json.loads((tmp_path / "all" / "tickets.json").read_bytes())
+    assert {(ticket["campaign"], ticket["ticket"]) for ticket in tickets} == {
+        ("c", "0001-a"), ("c", "0002-b"), ("jsonl", "x"),
+    }  # fmt: skip
+    said("import", "jsonl", tmp_path / "log.jsonl", "--out", tmp_path / "no", "--column", "gain", expect=2)
+
+
+def test_notebooks_are_listed_copied_and_run_with_or_without_the_word(tmp_path: Path) -> None:
+    assert "explore_ledger: Explore ledgers" in said("notebook", "list")
+    copied = said("notebook", "copy", "audit_evidence", tmp_path / "mine").strip()
+    assert Path(copied) == tmp_path / "mine" / "audit_evidence.ipynb"
+    for words in (("notebook",), ("notebook", "run")):
+        assert "[no-notebook]" in refused(*words, "none", "--out", tmp_path / "x.ipynb")
+    answer = refused("notebook", "-p", "evidnce=x", "audit_evidence", "--out", tmp_path / "x.ipynb")
+    assert "[unknown-parameter]" in answer
+    assert not (tmp_path / "x.ipynb").exists()
+
+
+@pytest.mark.parametrize("words", [("notebook", "--help"), ("export", "--help"), ("import", "--help")])
+def test_help_says_what_there_is(words: tuple[str, ...]) -> None:
+    assert len(said(*words)) > 300
