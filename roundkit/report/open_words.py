@@ -19,7 +19,7 @@ def open_decision(source: OpenRound) -> str:
     if not tickets:
         return "Nothing is decided: no ticket yet"
     done = sum(ticket.state in {"measured", "rejected"} for ticket in tickets)
-    return f"Nothing is decided yet: {done} of {counted(len(tickets), 'ticket')} settled"
+    return f"Nothing is decided yet: {done:,} of {counted(len(tickets), 'ticket')} settled"
 
 
 def open_why(source: OpenRound) -> str:

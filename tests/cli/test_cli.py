@@ -18,7 +18,7 @@ from roundkit.rounds.layout import RoundFolder
 COMMANDS = sorted(command.name or "" for command in typer.main.get_command(app).commands.values())  # type: ignore[attr-defined]
 EXPECTED = {
     "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
-    "report", "audit", "notebook", "replay", "demo", "doctor", "trial",
+    "report", "audit", "notebook", "replay", "demo", "doctor", "export", "import", "schema", "trial",
     "prune", "measure", "noise", "swarmflow",
 }  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_n12_a_thousand_tickets_of_sixty_four_lanes_stay_under_five_megabytes(tm
     page = build_report(folder.root, tmp_path / "page.html").html
     assert page is not None
     assert page.stat().st_size < 5_000_000
-    assert "1024 of 1024 tickets settled" in text_of(page)
+    assert "1,024 of 1,024 tickets settled" in text_of(page)
 
 
 @pytest.mark.parametrize("lanes", [NO_GAIN_LANES, (Lane("solo", (Submission(0.1),)),), (Lane("none", ()),)])
