@@ -25,7 +25,7 @@ from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located
 from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_runtime import resolve_runtime
-from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, command_words, template
+from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, template, words_inside
 from roundkit.rules.freezing import gates_in_force
 from roundkit.rules.run_spec import campaign_run_spec
 from roundkit.rules.scope import TRICK_FILES, campaign_commands, missing_script, protected_globs
@@ -178,7 +178,7 @@ def _campaign(baseline: Located, options: CompareOptions) -> dict[str, Any]:
     def command(argv: tuple[str, ...] | None) -> dict[str, Any] | None:
         if argv is None:
             return None
-        words, folders = command_words(baseline.path, argv)
+        words, folders = words_inside(baseline.path, argv)
         readable.extend(folders)
         return {"argv": words, "timeout_s": timeout_s}
 

@@ -13,6 +13,7 @@ from roundkit.measure.pool import LocalPool
 from roundkit.models.comparison import InstrumentNoise, NoiseReport
 from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import ExperimentRecord, RunSpec, SideRef, Trial
+from roundkit.models.readings import own_reading
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
 from roundkit.rounds.compare.instruments import BESIDE, METRICS, instruments
 from roundkit.rounds.compare.measure import (
@@ -132,7 +133,7 @@ def _alone(bench: CompareBench, options: CompareOptions, instrument: Instrument)
         return bench
     if options.shared_only:
         raise refuse("left-out", "left out", place="--quick", remedy="it needs trials of its own")
-    # Counts repeat and may slow a trial many times over: few pairs tell as much.
+    # Counts and peaks repeat, and counting may slow a trial many times over: few pairs tell as much.
     return with_instrument(bench, instrument, pairs=MIN_PAIRS)
 
 
@@ -177,4 +178,4 @@ def _value(trial: Trial) -> float | None:
 
 
 def _beside(name: Instrument) -> Callable[[Trial], float | None]:
-    return lambda trial: BESIDE[name](trial.resources)
+    return lambda trial: own_reading(name, trial.resources)
