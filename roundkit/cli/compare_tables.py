@@ -25,10 +25,15 @@ _NO_METRIC = (
     " --metric its wall time counts."
 )
 
+_SAME_FILES = (
+    "A and B have the same files: there is nothing between them to measure, and what differs is the machine's"
+    " noise."
+)
+
 
 def show_comparison(comparison: Comparison) -> None:
     """Print the figures behind a verdict, then the verdict as the last line."""
-    from roundkit.rules.comparison import early_note, verdict_sentence
+    from roundkit.rules.comparison import early_note, same_files, verdict_sentence
 
     verdict, metric = comparison.verdict, comparison.run_spec.metric
     plan = comparison.plan
@@ -40,7 +45,7 @@ def show_comparison(comparison: Comparison) -> None:
         typer.echo(visible(f"{letter}: {side.given} ({side.kind} {side.commit[:10]}){figure}"))
     if verdict.gain is not None:
         typer.echo(_gain_line(verdict, metric.name))
-    notes = [early_note(comparison)]
+    notes = [early_note(comparison), _SAME_FILES if same_files(plan) else None]
     if verdict.forgeable and comparison.run_spec.benchmark.instrument == "reported":
         notes.append("The figures are reported by the process that runs B, so B could forge them.")
     if verdict.reason.endswith("-result"):

@@ -86,12 +86,12 @@ def test_m12_the_file_holds_all_that_recomputing_takes(faster: tuple[Bench, Ran]
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda file: file["verdict"].update(gain=0.5), "another verdict"),
-        (lambda file: file["experiment"]["trials"][5].update(value=1.0), "not the median of its samples"),
-        (lambda file: file["experiment"]["trials"].pop(), "nothing ends it"),
-        (lambda file: file["run_spec"]["gates"].update(min_gain=0.0), "another run specification"),
-        (lambda file: file["plan"].update(target_package="other"), "belongs to another plan"),
-        (lambda file: file.update(secret="0" * 64), "the secret is not the one"),
+        (lambda file: file["verdict"].update(gain=0.5), "verdict.gain is 0.5, recomputed"),
+        (lambda file: file["experiment"]["trials"][5].update(value=1.0), "trial 5: value is 1.0, recomputed"),
+        (lambda file: file["experiment"]["trials"].pop(), "pairs at which it ended is 6, recomputed None"),
+        (lambda file: file["run_spec"]["gates"].update(min_gain=0.0), "run_spec: gates is"),
+        (lambda file: file["plan"].update(target_package="other"), "run_spec: round_digest is"),
+        (lambda file: file.update(secret="0" * 64), "secret: is not the one"),
     ],
 )
 def test_m12_an_edited_file_is_found(

@@ -16,10 +16,10 @@ from roundkit.core.errors import Refusal, Refused
 from roundkit.core.globs import PathIndex
 from roundkit.measure.trees import copy_tree, list_files
 from roundkit.models.campaign import CampaignPlan
-from roundkit.models.comparison import ComparedSide, ComparisonPlan
-from roundkit.models.instruments import CountingTool, Instrument
+from roundkit.models.comparison import ComparisonPlan
+from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import RunSpec
-from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Tightening
+from roundkit.models.round_plan import DeviceSet, Tightening
 from roundkit.rounds.compare.instruments import METRICS
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located
@@ -27,7 +27,7 @@ from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_runtime import resolve_runtime
 from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, template, words_inside
 from roundkit.rules.freezing import gates_in_force
-from roundkit.rules.run_spec import campaign_run_spec
+from roundkit.rules.run_spec import comparison_run_spec
 from roundkit.rules.scope import TRICK_FILES, campaign_commands, missing_script, protected_globs
 
 _SECRET_BYTES = 32
@@ -92,10 +92,30 @@ def open_bench(
     refusals = [*refusals, *_command_refusals(campaign, paths), *_core_refusals(options.cpus), *missing]
     if refusals or runtime is None:
         raise Refused(refusals)
-    protected = protected_globs(campaign, (), paths)
     secret = secrets.token_bytes(_SECRET_BYTES)
-    plan = _plan(name, sides, campaign, options, secret)
-    return CompareBench(work, campaign, plan, _spec(campaign, plan, runtime, protected, tool), secret)
+    now = now_utc()
+    plan = ComparisonPlan(
+        format="roundkit-comparison-plan/2",
+        comparison_id=f"{name}-{now:%Y%m%d-%H%M%S}",
+        planned_utc=now,
+        baseline=sides[0],
+        candidate=sides[1],
+        build=campaign.build,
+        target_package=campaign.target_package,
+        metric=campaign.metric,
+        benchmark=campaign.benchmark,
+        validator=campaign.validator,
+        runtime=runtime,
+        environment=campaign.environment,
+        limits=campaign.limits,
+        protected_paths=protected_globs(campaign, (), paths),
+        hidden_paths=campaign.hidden_paths,
+        gates=gates_in_force(campaign.test_plan, Tightening()),
+        counting_tool=tool,
+        device_sets=_device_sets(options.cpus),
+        secret_sha256=digest_bytes(secret),
+    )
+    return CompareBench(work, campaign, plan, comparison_run_spec(plan), secret)
 
 
 def with_instrument(bench: CompareBench, instrument: Instrument, *, pairs: int | None = None) -> CompareBench:
@@ -119,47 +139,16 @@ def with_instrument(bench: CompareBench, instrument: Instrument, *, pairs: int |
     tool, missing = resolve_instrument(campaign, _option)
     if missing:
         raise Refused(missing)
-    spec = _spec(campaign, bench.plan, bench.spec.runtime, bench.spec.protected_paths, tool)
+    changes = {
+        "metric": metric,
+        "benchmark": benchmark,
+        "gates": gates_in_force(tests, Tightening()),
+        "counting_tool": tool,
+    }
+    # The plan stays the one that was asked for, and coins and seeds come from its digest.
+    spec = comparison_run_spec(bench.plan.model_copy(update=changes))
+    spec = spec.model_copy(update={"round_digest": bench.plan.digest()})
     return CompareBench(bench.work, campaign, bench.plan, spec, bench.secret)
-
-
-def _spec(
-    campaign: CampaignPlan,
-    plan: ComparisonPlan,
-    runtime: FrozenRuntime,
-    protected: tuple[str, ...],
-    tool: CountingTool | None,
-) -> RunSpec:
-    return campaign_run_spec(
-        campaign,
-        plan_digest=plan.digest(),
-        runtime=runtime,
-        protected_paths=protected,
-        gates=gates_in_force(campaign.test_plan, Tightening()),
-        pin_cpus=True,
-        counting_tool=tool,
-    )
-
-
-def _plan(
-    name: str,
-    sides: tuple[ComparedSide, ComparedSide],
-    campaign: CampaignPlan,
-    options: CompareOptions,
-    secret: bytes,
-) -> ComparisonPlan:
-    now = now_utc()
-    return ComparisonPlan(
-        format="roundkit-comparison-plan/1",
-        comparison_id=f"{name}-{now:%Y%m%d-%H%M%S}",
-        planned_utc=now,
-        baseline=sides[0],
-        candidate=sides[1],
-        build=campaign.build,
-        target_package=campaign.target_package,
-        device_sets=_device_sets(options.cpus),
-        secret_sha256=digest_bytes(secret),
-    )
 
 
 def _device_sets(cpus: tuple[str, ...]) -> tuple[DeviceSet, ...]:

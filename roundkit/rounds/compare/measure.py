@@ -33,11 +33,11 @@ from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import workplace
 from roundkit.rounds.stopping import StopRequest, record_or_stop, stop_on_signal
+from roundkit.rules.comparison import SUBJECT, measures_again, unbuilt_verdict
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks
-from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.schedule import plan_schedule
-from roundkit.rules.verdict import decide, unmeasured
+from roundkit.rules.verdict import decide
 
 Announce = Callable[[str], None]
 """Takes one line for each thing that happens."""
@@ -218,18 +218,16 @@ def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) 
     assert first.side is not None
     if second.side is None:
         runner.report(f"the candidate's {second.cause} fails:\n{second.detail}")
-        return _Measured((), unmeasured(f"candidate-{second.cause}", bench.spec, verdict_name="fail"))
+        return _Measured((), unbuilt_verdict(second.logs, bench.spec))
     records: list[ExperimentRecord] = []
     while True:
         request = request_for(
             bench, bench.spec, first.side, second.side,
-            purpose="compare", subject="compare", attempt=len(records) + 1,
+            purpose="compare", subject=SUBJECT, attempt=len(records) + 1,
         )  # fmt: skip
         record = runner.run(request)
         verdict = decide(record, bench.spec)
-        again = is_measured_again(record, verdict, records, bench.spec.gates.remeasure_limit)
         records.append(record)
-        # A person looks on: a baseline that breaks, or a host to be mended, is told at once.
-        if not again or record.outcome == "baseline-broke" or record.reason in HOST_STATES:
+        if not measures_again(records, bench.spec):
             return _Measured(tuple(records), verdict)
         runner.report(f"measuring once more: {record.reason or verdict.reason}")
