@@ -142,7 +142,7 @@ class InstrumentNoise(Record):
         needed: Pairs for each gain asked for.
         detectable: Smallest gain that ``pairs`` pairs show with 80 % power, a fraction.
         detectable_planned: The same with ``planned_pairs`` pairs.
-        planned_pairs: Pairs of the shipped test plan.
+        planned_pairs: Pairs asked for, else those of the shipped test plan.
     """
 
     instrument: Instrument

@@ -88,6 +88,13 @@ def early_note(comparison: Comparison) -> str | None:
     )
 
 
+def limit_hint(spec: RunSpec, reason: str | None) -> str | None:
+    """Return how to give a command more time, where it ran out of it; None else."""
+    if reason is None or not reason.endswith("-overrun"):
+        return None
+    return f"Each command may take {spec.benchmark.timeout_s:g} s; --timeout gives it more."
+
+
 def _disagreements(comparison: Comparison) -> Iterator[Disagreement]:
     plan, spec = comparison.plan, comparison.run_spec
     yield from _plan_problems(comparison)

@@ -89,7 +89,7 @@ def open_bench(
     keep_out = (baseline.path, candidate.path, work)
     runtime, refusals = resolve_runtime(campaign, _option, keep_out=keep_out)
     tool, missing = resolve_instrument(campaign, _option)
-    refusals = [*refusals, *_command_refusals(campaign, paths), *_core_refusals(options.cpus), *missing]
+    refusals = [*refusals, *_command_refusals(campaign, paths), *_option_refusals(options), *missing]
     if refusals or runtime is None:
         raise Refused(refusals)
     secret = secrets.token_bytes(_SECRET_BYTES)
@@ -219,8 +219,25 @@ def _command_refusals(campaign: CampaignPlan, paths: PathIndex) -> Iterator[Refu
             )
 
 
+def _option_refusals(options: CompareOptions) -> Iterator[Refusal]:
+    yield from _core_refusals(options.cpus)
+    for glob in options.protected_paths:
+        if glob.startswith("/") or ".." in glob.split("/"):
+            yield Refusal(
+                "protect-outside",
+                f"{glob!r} lies outside of the checkouts",
+                "--protect",
+                "globs are relative to the top of A, such as data/**; --read gives a folder elsewhere",
+            )
+
+
 def _core_refusals(cpus: tuple[str, ...]) -> Iterator[Refusal]:
     offered = sorted(os.sched_getaffinity(0))
+    twice = sorted({core for core in cpus if cpus.count(core) > 1})
+    if twice:
+        yield Refusal(
+            "device-twice", f"core {', '.join(twice)} is named twice", "--cpus", "name each core once"
+        )
     for core in cpus:
         if not (core.isascii() and core.isdigit() and int(core) in offered):
             yield Refusal(

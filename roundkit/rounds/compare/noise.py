@@ -30,6 +30,7 @@ from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import workplace
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.template_files import template
+from roundkit.rules.comparison import limit_hint
 from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block, unread
 from roundkit.stats.verdict import MIN_PAIRS
 
@@ -103,7 +104,10 @@ def _runs(
     Returns:
         The experiments, the shared one first, and why there is none of an instrument.
     """
-    first, second = build(bench, "baseline", runner), build(bench, "candidate", runner)
+    first, second = (
+        build(bench, "baseline", runner, "checkout"),
+        build(bench, "candidate", runner, "second copy"),
+    )
     if first.side is None or second.side is None:
         raise RoundkitError(f"a second build of the same files fails at {second.cause}:\n{second.detail}")
     sides = (first.side, second.side)
@@ -112,7 +116,9 @@ def _runs(
     runs = [_run(bench if shared == options.instrument else with_instrument(bench, shared), sides, runner)]
     record = runs[0].record
     if record.outcome != "complete":
-        raise RoundkitError(f"the benchmark cannot be measured: {record.reason}: {record.detail}")
+        help_of = limit_hint(bench.spec, record.reason)
+        said = f"the benchmark cannot be measured: {record.reason}: {record.detail}"
+        raise RoundkitError(said if help_of is None else f"{said}\n{help_of}")
     missing: dict[Instrument, str] = {}
     for name in alone:
         try:
@@ -150,7 +156,7 @@ def _figures(
 ) -> tuple[InstrumentNoise, ...]:
     """Return the noise under every instrument, in the order in which they are declared."""
     by_name = {run.instrument: run for run in runs}
-    planned = int(template("campaign.yaml")["test_plan"]["ab_ba_pairs"])
+    planned = options.planned_pairs or int(template("campaign.yaml")["test_plan"]["ab_ba_pairs"])
     found = []
     for name in instruments():
         if name == "reported" and name not in by_name:
