@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -44,13 +43,20 @@ def _matching(home: Path, pattern: str) -> Iterator[str]:
             break
         top /= part
     wanted, seen = GlobSet((pattern,)), 0
-    for folder, folders, files in os.walk(home / top):
-        folders[:] = sorted(name for name in folders if _is_folder(Path(folder) / name))
-        seen += len(folders) + len(files)
+    pending = [home / top]
+    while pending:
+        folder = pending.pop()
+        try:
+            inside = sorted(folder.iterdir())
+        except OSError:
+            continue
+        seen += len(inside)
         if seen > _MOST_ENTRIES:
             return
-        for name in files:
-            relative = (Path(folder) / name).relative_to(home).as_posix()
+        folders = [path for path in inside if _is_folder(path)]
+        pending.extend(reversed(folders))
+        for path in sorted(set(inside) - set(folders)):
+            relative = path.relative_to(home).as_posix()
             if wanted.matches(relative):
                 yield relative
 

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from roundkit.rules.disagreement import Disagreement, differs
+
+__all__ = ["AuditReport", "Check", "Disagreement", "conclude", "differs"]
+
 
 @dataclass(frozen=True)
 class Check:
@@ -20,14 +24,6 @@ class Check:
 
     name: str
     passed: bool
-    where: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """One place at which the evidence does not agree with itself."""
-
     where: str
     detail: str
 
@@ -74,13 +70,3 @@ def conclude(name: str, disagreements: Iterable[Disagreement], agreed: str) -> l
     """Return one failed check a disagreement, or one passed check that says what agreed."""
     failed = [Check(name, False, found.where, found.detail) for found in disagreements]
     return failed or [Check(name, True, "", agreed)]
-
-
-def differs(where: str, what: str, stands: object, computed: object) -> Disagreement:
-    """Return a disagreement that shows what stands there and what was computed."""
-    return Disagreement(where, f"{what} is {_short(stands)}, recomputed {_short(computed)}")
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 120 else f"{text[:117]}…"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.measurement import ExperimentRecord
-from roundkit.rules.looks import plan_looks, session_noise
-from roundkit.rules.verdict import decide
+from roundkit.rules.looks import session_noise
+from roundkit.rules.record_checks import look_problems
 
 
 def check_looks(material: Material) -> list[Check]:
@@ -19,21 +19,8 @@ def check_looks(material: Material) -> list[Check]:
 
 def _problems(material: Material) -> Iterator[Disagreement]:
     for record in material.experiments.values():
-        planned = plan_looks(material.plan.gates, record.purpose)
-        if record.look_plan != planned:
-            yield differs(record.experiment_id, "look plan", record.look_plan, planned)
-        yield from _ending_problems(material, record)
+        yield from look_problems(record, material.spec)
         yield from _noise_problems(material, record)
-
-
-def _ending_problems(material: Material, record: ExperimentRecord) -> Iterator[Disagreement]:
-    if record.look_plan is None or record.outcome != "complete":
-        return
-    pairs = {trial.planned.pair for trial in record.trials} - {None}
-    looks = decide(record, material.spec).looks
-    stopped = looks[-1].pairs if looks and looks[-1].stop is not None else None
-    if stopped != len(pairs):
-        yield differs(record.experiment_id, "pairs at which it ended", len(pairs), stopped)
 
 
 def _noise_problems(material: Material, record: ExperimentRecord) -> Iterator[Disagreement]:

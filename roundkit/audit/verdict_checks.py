@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.ledger import TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.rules.disagreement import compare_verdicts
 from roundkit.rules.remeasure import is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
-
-_RELATIVE = 1e-9
-"""Last digits that a logarithm may differ by between two machines; what is compared to a gate is rounded."""
 
 
 def check_verdicts(material: Material) -> list[Check]:
@@ -29,14 +26,6 @@ def check_verdicts(material: Material) -> list[Check]:
             "repetitions", _repetition_problems(material), "measured again only where the plan says so"
         ),
     ]
-
-
-def compare_verdicts(where: str, stands: VerdictRecord, computed: VerdictRecord) -> Iterator[Disagreement]:
-    """Yield each field in which two verdicts differ; floats beyond their last digits only."""
-    ours = computed.to_json_value()
-    for name, value in stands.to_json_value().items():
-        if not _equal(value, ours[name]):
-            yield differs(where, f"verdict.{name}", value, ours[name])
 
 
 def _ticket_problems(material: Material, tickets: list[TicketRecord]) -> Iterator[Disagreement]:
@@ -151,9 +140,3 @@ def _repetition_problems(material: Material) -> Iterator[Disagreement]:
         for position, record in enumerate(records[:-1], 1):
             if not _is_unfinished(material, records[:position]):
                 yield Disagreement(record.experiment_id, "had decided, and yet was measured again")
-
-
-def _equal(stands: object, computed: object) -> bool:
-    if isinstance(stands, float) and isinstance(computed, float):
-        return math.isclose(stands, computed, rel_tol=_RELATIVE, abs_tol=1e-15)
-    return stands == computed

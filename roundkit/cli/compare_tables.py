@@ -17,7 +17,7 @@ from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 if TYPE_CHECKING:
     from roundkit.host.tuning import TuningFact
     from roundkit.models.comparison import Comparison, InstrumentNoise, NoiseReport
-    from roundkit.models.measurement import VerdictRecord
+    from roundkit.models.measurement import RunSpec, VerdictRecord
 
 _UNKNOWN = "–"
 _NO_METRIC = (
@@ -25,10 +25,15 @@ _NO_METRIC = (
     " --metric its wall time counts."
 )
 
+_SAME_FILES = (
+    "A and B have the same files: there is nothing between them to measure, and what differs is the machine's"
+    " noise."
+)
+
 
 def show_comparison(comparison: Comparison) -> None:
     """Print the figures behind a verdict, then the verdict as the last line."""
-    from roundkit.rules.comparison import early_note, verdict_sentence
+    from roundkit.rules.comparison import early_note, limit_hint, same_files, verdict_sentence
 
     verdict, metric = comparison.verdict, comparison.run_spec.metric
     plan = comparison.plan
@@ -40,9 +45,8 @@ def show_comparison(comparison: Comparison) -> None:
         typer.echo(visible(f"{letter}: {side.given} ({side.kind} {side.commit[:10]}){figure}"))
     if verdict.gain is not None:
         typer.echo(_gain_line(verdict, metric.name))
-    notes = [early_note(comparison)]
-    if verdict.forgeable and comparison.run_spec.benchmark.instrument == "reported":
-        notes.append("The figures are reported by the process that runs B, so B could forge them.")
+    notes = [early_note(comparison), _SAME_FILES if same_files(plan) else None]
+    notes += [_forgeable(comparison.run_spec), limit_hint(comparison.run_spec, verdict.reason)]
     if verdict.reason.endswith("-result"):
         notes.append(_NO_METRIC)
     untuned = [fact.name for fact in comparison.environment.tuning if fact.tuned is False]
@@ -51,6 +55,18 @@ def show_comparison(comparison: Comparison) -> None:
     for note in filter(None, notes):
         typer.echo(note)
     typer.echo(visible(verdict_sentence(comparison)))
+
+
+def _forgeable(spec: RunSpec) -> str | None:
+    """Return who could forge the figures; None where nobody could."""
+    if spec.counting_tool == "valgrind":
+        return (
+            "Forgeable: valgrind counts in the memory of the process that runs the program, which could"
+            " change its count, or have code run uncounted."
+        )
+    if spec.benchmark.instrument == "reported" and spec.forgeable:
+        return "Forgeable: the figures are reported by the process that runs B, so B could forge them."
+    return None
 
 
 def _gain_line(verdict: VerdictRecord, metric: str) -> str:
@@ -66,6 +82,9 @@ def show_noise(report: NoiseReport, words: Sequence[str]) -> None:
     out.print(_noise_table(report.instruments))
     if any(row.instrument == "instructions" and row.pairs for row in report.instruments):
         out.print(Text(INSTRUCTIONS_SAY_NOTHING))
+    for spec in report.run_specs:
+        if spec.counting_tool == "valgrind":
+            out.print(Text(_forgeable(spec) or ""))
     out.print(_tuning_table(report.environment.tuning))
     for line in words:
         typer.echo(visible(line))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundkit.cli.app import app
-from roundkit.cli.options import command_words, even_pairs
+from roundkit.cli.compare_options import Better, check_pyperf, compare_options, only_with_from
+from roundkit.cli.options import even_pairs
 
 if TYPE_CHECKING:
     from roundkit.models.comparison import Comparison
@@ -20,16 +20,9 @@ _PANEL = "Start here"
 _NOISE_PAIRS = 20
 
 
-class Better(StrEnum):
-    """Which way of a metric is better."""
-
-    LESS = "lower"
-    MORE = "higher"
-
-
 Benchmark = Annotated[
     str | None,
-    typer.Option(help="Benchmark command, as in a shell; paths relative to the checkout, or absolute."),
+    typer.Option(help="Benchmark command, one program and its words; for more, sh -c '…'."),
 ]
 Metric = Annotated[
     str | None, typer.Option(help="Metric that the benchmark writes to ROUNDKIT_RESULT_PATH; else wall time.")
@@ -57,6 +50,7 @@ Cpus = Annotated[
 
 @app.command(rich_help_panel=_PANEL)
 def measure(
+    context: typer.Context,
     a: Annotated[
         str | None,
         typer.Argument(metavar="A", help="The baseline: a folder, or REPO@REV.", show_default=False),
@@ -107,15 +101,14 @@ def measure(
 
     Example: roundkit measure .@HEAD~1 . --benchmark "python3 bench.py"
     """
-    from roundkit.rounds.compare.saved import check_output
+    from roundkit.rounds.compare.saved import check_outputs
 
-    for path, option in ((json_file, "--json"), (html, "--html"), (pyperf, "--pyperf")):
-        if path is not None:
-            check_output(path, option)
+    check_outputs({"--from": saved, "--json": json_file, "--html": html, "--pyperf": pyperf})
     if saved is not None:
-        comparison = _again(saved, given=(a, b, benchmark))
+        only_with_from(context)
+        comparison = _again(saved)
     else:
-        options = _options(
+        options = compare_options(
             benchmark, metric, unit, direction, instrument,
             validator=validator, build=build, package=package, protect=protect, pairs=pairs,
             min_gain=min_gain, all_pairs=all_pairs, cpus=cpus, python=python, read=read, timeout=timeout,
@@ -123,7 +116,7 @@ def measure(
         if a is None or b is None:
             raise typer.BadParameter("name two checkouts, or a file with --from", param_hint="A B")
         if pyperf is not None:
-            _check_pyperf(options)
+            check_pyperf(options)
         comparison = _measured(a, b, options)
     _write(comparison, json_file, html, pyperf, saved)
     _show(comparison)
@@ -136,7 +129,7 @@ def noise(
     path: Annotated[str, typer.Argument(metavar="PATH", help="The checkout: a folder, or REPO@REV.")],
     benchmark: Annotated[
         str,
-        typer.Option(help="Benchmark command, as in a shell; paths relative to the checkout, or absolute."),
+        typer.Option(help="Benchmark command, one program and its words; for more, sh -c '…'."),
     ],
     metric: Metric = None,
     unit: Unit = None,
@@ -146,8 +139,13 @@ def noise(
     build: Build = None,
     package: Package = None,
     pairs: Annotated[
-        int, typer.Option(min=6, callback=even_pairs, help="Pairs to run; even, at least 6.")
-    ] = _NOISE_PAIRS,
+        int | None,
+        typer.Option(
+            min=6,
+            callback=even_pairs,
+            help=f"Pairs to run and to plan with; even, at least 6. By default {_NOISE_PAIRS} are run.",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out instruments that need trials of their own.")
     ] = False,
@@ -168,14 +166,14 @@ def noise(
     from roundkit.cli.compare_tables import show_noise
     from roundkit.cli.trial_progress import TrialProgress
     from roundkit.core.files import write_json
-    from roundkit.rounds.compare.saved import check_output
+    from roundkit.rounds.compare.saved import check_outputs
 
-    if json_file is not None:
-        check_output(json_file, "--json")
-    options = _options(
+    check_outputs({"--json": json_file})
+    options = compare_options(
         benchmark, metric, unit, direction, instrument,
-        validator=validator, build=build, package=package, protect=None, pairs=pairs, min_gain=None,
-        all_pairs=True, shared_only=quick, cpus=cpus, python=python, read=read, timeout=timeout,
+        validator=validator, build=build, package=package, protect=None,
+        pairs=pairs or _NOISE_PAIRS, planned_pairs=pairs, min_gain=None, all_pairs=True, shared_only=quick,
+        cpus=cpus, python=python, read=read, timeout=timeout,
     )  # fmt: skip
     from roundkit.rounds.compare.noise import measure_noise, noise_words
 
@@ -200,81 +198,17 @@ def _measured(a: str, b: str, options: CompareOptions) -> Comparison:
         return compare(a, b, options, report=shown.say, progress=shown.advance)
 
 
-def _again(saved: Path, *, given: tuple[str | None, ...]) -> Comparison:
+def _again(saved: Path) -> Comparison:
     """Read a comparison, and take its verdict again from the raw samples."""
     from roundkit.core.errors import RoundkitError
     from roundkit.rounds.compare.saved import read_comparison
     from roundkit.rules.comparison import disagreements
 
-    if any(word is not None for word in given):
-        raise typer.BadParameter("it measures nothing: leave A, B and --benchmark out", param_hint="--from")
     comparison = read_comparison(saved)
     found = disagreements(comparison)
     if found:
         raise RoundkitError(f"{saved} does not agree with itself: {'; '.join(found)}")
     return comparison
-
-
-def _options(
-    benchmark: str | None,
-    metric: str | None,
-    unit: str | None,
-    direction: Better | None,
-    instrument: str | None,
-    *,
-    validator: str | None,
-    build: str | None,
-    package: str | None,
-    protect: list[str] | None,
-    pairs: int | None,
-    min_gain: float | None,
-    all_pairs: bool,
-    shared_only: bool = False,
-    cpus: str | None,
-    python: str | None,
-    read: list[Path] | None,
-    timeout: float | None,
-) -> CompareOptions:
-    from roundkit.rounds.compare.instruments import instruments
-    from roundkit.rounds.compare.options import CompareOptions
-
-    if benchmark is None:
-        raise typer.BadParameter("say what to run", param_hint="--benchmark")
-    wanted = instrument or ("wall" if metric is None else "reported")
-    known = {str(name): name for name in instruments()}
-    if wanted not in known:
-        raise typer.BadParameter(f"{wanted!r} is none of {', '.join(known)}", param_hint="--instrument")
-    if (wanted == "reported") != (metric is not None):
-        raise typer.BadParameter("--metric and the instrument reported go together", param_hint="--metric")
-    if metric is None and not (unit is None and direction is None):
-        raise typer.BadParameter("--unit and --direction are those of --metric", param_hint="--metric")
-    return CompareOptions(
-        benchmark=command_words(benchmark, "--benchmark"),
-        instrument=known[wanted],
-        metric=metric,
-        unit=unit or "ms",
-        direction="higher" if direction is Better.MORE else "lower",
-        validator=None if validator is None else command_words(validator, "--validator"),
-        build=None if build is None else command_words(build, "--build"),
-        package=package,
-        protected_paths=tuple(protect or ()),
-        pairs=pairs,
-        min_gain=min_gain,
-        all_pairs=all_pairs,
-        shared_only=shared_only,
-        timeout_s=timeout,
-        python=python,
-        readable=tuple(str(folder.absolute()) for folder in read or ()),
-        cpus=tuple(word.strip() for word in cpus.split(",")) if cpus else (),
-    )
-
-
-def _check_pyperf(options: CompareOptions) -> None:
-    from roundkit.analysis.exporters.pyperf import pyperf_unit
-    from roundkit.rounds.compare.instruments import METRICS
-
-    _, unit = METRICS.get(options.instrument, ("", options.unit))
-    pyperf_unit(unit, options.direction)
 
 
 def _write(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import typer
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+_SHELL = re.compile(r"[|&;<>()`]+|\$\(|\$[A-Za-z_{]\w*")
 
 
 def even_pairs(pairs: int | None) -> int | None:
@@ -19,10 +23,10 @@ def even_pairs(pairs: int | None) -> int | None:
 
 
 def command_words(command: str, option: str) -> tuple[str, ...]:
-    """Return the words of a command as a shell would split them.
+    """Return the words of a command as a shell would split them; nothing else of a shell is there.
 
     Raises:
-        typer.BadParameter: there is none, or a quotation does not end.
+        typer.BadParameter: there is none, a quotation does not end, or it takes a shell.
     """
     try:
         words = tuple(shlex.split(command))
@@ -30,4 +34,10 @@ def command_words(command: str, option: str) -> tuple[str, ...]:
         raise typer.BadParameter(f"{command!r}: {error}", param_hint=option) from error
     if not words:
         raise typer.BadParameter("the command is empty", param_hint=option)
+    if found := _SHELL.search(_QUOTED.sub(" ", command)):
+        remedy = f"write sh -c {shlex.quote(command)}"
+        raise typer.BadParameter(
+            f"no shell reads it, so {found[0]!r} would be a mere argument; {remedy}",
+            param_hint=option,
+        )
     return words

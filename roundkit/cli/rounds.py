@@ -98,12 +98,19 @@ def _read_secret(path: Path) -> bytes:
     return secret
 
 
+def _drive_name(name: str) -> str:
+    if name not in Drive.__members__:
+        raise typer.BadParameter(f"nothing here drives {name!r}: name {', '.join(Drive)}")
+    return name
+
+
 @app.command(rich_help_panel="Rounds")
 def launch(
     round_dir: RoundDir,
     digest: Annotated[str | None, typer.Option(help="The posted digest; another plan is refused.")] = None,
     drive: Annotated[
-        Drive, typer.Option(help="Fill the lanes of this harness, or all; a person fills the others.")
+        str,
+        typer.Option(callback=_drive_name, help=f"Fill lanes of: {', '.join(Drive)}; a person the others."),
     ] = Drive.none,
     with_serve: Annotated[bool, typer.Option(help="Start serve for as long as the drivers run.")] = False,
     engine: Annotated[
@@ -126,7 +133,7 @@ def launch(
     from roundkit.rounds.serve import round_folder
 
     folder = round_folder(round_dir)
-    harness = None if drive in {Drive.all, Drive.none} else cast("HarnessName", drive.value)
+    harness = None if drive in {Drive.all, Drive.none} else cast("HarnessName", drive)
     if dry_run:
         _show_dry_run(folder, digest, harness)
         return
@@ -134,7 +141,7 @@ def launch(
         manifest = launch_round(folder, posted_digest=digest, progress=progress)
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {lane.clone}")
-    if drive is Drive.none:
+    if drive == Drive.none:
         return
     driven = drive_lanes(folder, harness=harness, with_serve=with_serve, report=report_line, engine=engine)
     if driven.refused or driven.failed:

@@ -6,6 +6,9 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+MS_IN_S = 1000.0
+"""Clocks are read in seconds; metrics and reports speak of milliseconds."""
+
 
 def now_utc() -> datetime:
     """Return the current time, timezone-aware, in UTC."""

@@ -87,13 +87,17 @@ def tree_rows(root: Path, *, skip: frozenset[str] = NOT_COUNTED) -> list[Row]:
         OSError: something below the folder cannot be read.
     """
     rows: list[Row] = []
-    for folder, folders, names in os.walk(root, followlinks=False):
-        here = Path(folder)
-        if here == root:
-            folders[:] = [name for name in folders if name not in skip]
-            names = [name for name in names if name not in skip]
-        linked = [name for name in folders if (here / name).is_symlink()]
-        rows.extend(file_row(root, here / name) for name in [*names, *linked])
+    pending = [root]
+    while pending:
+        here = pending.pop()
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if here == root and entry.name in skip:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry))
+                else:
+                    rows.append(file_row(root, Path(entry)))
     return rows
 
 

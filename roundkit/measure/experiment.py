@@ -18,7 +18,6 @@ from roundkit.host.devices import DeviceState, lease_names, machine_identity, pl
 from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
-from roundkit.measure.clocks import unexplained_growth
 from roundkit.measure.looks import Looks
 from roundkit.measure.materialized import checkout_of
 from roundkit.measure.provision import check_provision
@@ -36,6 +35,7 @@ from roundkit.models.measurement import (
     SideRef,
     Trial,
 )
+from roundkit.models.readings import unexplained_growth
 from roundkit.models.round_plan import DeviceSet
 
 Progress = Callable[[int, int, Trial], None]

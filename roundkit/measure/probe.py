@@ -154,11 +154,6 @@ def found_places(log: CommandLog) -> tuple[PurePosixPath, ...]:
     return tuple(map(PurePosixPath, places)) if isinstance(places, list) else ()
 
 
-def succeeded(log: CommandLog) -> bool:
-    """Say whether a command did what it should."""
-    return log.end_reason == "exited" and log.exit_code == 0
-
-
 def _run(
     step: Step,
     argv: Sequence[str],

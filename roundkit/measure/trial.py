@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from roundkit.core.clock import Deadline, now_utc
+from roundkit.core.clock import MS_IN_S, Deadline, now_utc
 from roundkit.core.errors import Refused
 from roundkit.host.confine import (
     ConfinementUnavailable,
@@ -22,7 +22,6 @@ from roundkit.host.devices import Binding
 from roundkit.measure.boundary import RESULT_NAME, Grant, TrialBoundary, TrialFiles, TrialFolders
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import MeasurementBroke
-from roundkit.measure.clocks import exceeds_clock
 from roundkit.measure.instruments import Counting, CountProblem, counting
 from roundkit.measure.outputs import outputs_problem
 from roundkit.measure.problems import Problem, end_problem, pair_problem, validator_problem
@@ -31,9 +30,13 @@ from roundkit.measure.result_watch import ResultWatch
 from roundkit.measure.trees import remove_tree
 from roundkit.models.instruments import InstructionCount
 from roundkit.models.measurement import PlannedTrial, Role, RunSpec, Trial, TrialResources
-
-PEAK_MEMORY_METRIC = "peak_memory_bytes"
-_MS_IN_S = 1000.0
+from roundkit.models.readings import (
+    candidate_role,
+    clock_role,
+    exceeds_clock,
+    own_metrics,
+    reads_peak_memory,
+)
 
 
 @dataclass
@@ -91,7 +94,6 @@ def run_trial(
         if course.problem is None and spec.validator is not None:
             _validate(boundary, course)
     _check_disk(course, folder.parent)
-    candidate_run = course.executions["benchmark" if spec.benchmark.single_process else "worker"]
     problem = course.problem
     return Trial(
         planned=planned,
@@ -101,15 +103,18 @@ def run_trial(
         value=None if problem else reduce_repetitions(course.metrics[spec.metric.name]),
         problem=problem.code_of(planned.side) if problem else None,
         detail=problem.detail if problem else None,
-        resources=TrialResources(
-            wall_s=candidate_run.wall_s,
-            cpu_s=candidate_run.cpu_s,
-            peak_memory_bytes=candidate_run.peak_memory_bytes,
-            load_1min=load_1min,
-        ),
+        resources=_resources(spec, course, load_1min),
         executions={role: book.enter(execution) for role, execution in course.executions.items()},
         validated=course.validated,
         counted=course.counted,
+    )
+
+
+def _resources(spec: RunSpec, course: _Course, load_1min: float | None = None) -> TrialResources:
+    """Return what the coordinator read of the process that runs the candidate."""
+    run = course.executions[candidate_role(spec)]
+    return TrialResources(
+        wall_s=run.wall_s, cpu_s=run.cpu_s, peak_memory_bytes=run.peak_memory_bytes, load_1min=load_1min
     )
 
 
@@ -205,6 +210,7 @@ def execute_grant(
         stdin=stdin,
         stdout=stdout,
         before_start=before_start,
+        peak_memory=reads_peak_memory(spec),
     )
 
 
@@ -226,14 +232,14 @@ def _read_figures(boundary: TrialBoundary, course: _Course) -> None:
         f"reported.{name}" if name in own else name: values for name, values in reported.items()
     }
     course.metrics |= own
-    clock = course.executions["benchmark" if spec.benchmark.single_process else "driver"]
+    clock = course.executions[clock_role(spec)]
     tolerance = spec.benchmark.clock_tolerance
     if own_instrument or tolerance is None or clock.wall_s is None:
         return
     if exceeds_clock(reported[spec.metric.name], clock.wall_s, tolerance):
         total = sum(reported[spec.metric.name])
         course.problem = Problem(
-            "clock", f"reports {total:.3f} ms, but only {clock.wall_s * _MS_IN_S:.3f} ms passed"
+            "clock", f"reports {total:.3f} ms, but only {clock.wall_s * MS_IN_S:.3f} ms passed"
         )
 
 
@@ -243,23 +249,11 @@ def _own_readings(spec: RunSpec, course: _Course) -> dict[str, tuple[float, ...]
     Raises:
         MeasurementBroke: ``instrument-missing``: the host does not give one that the plan asks for.
     """
-    run = course.executions["benchmark" if spec.benchmark.single_process else "worker"]
-    wanted: dict[str, float | None] = {}
-    if spec.benchmark.instrument == "wall":
-        wanted[spec.metric.name] = None if run.wall_s is None else run.wall_s * _MS_IN_S
-    elif spec.benchmark.instrument == "cpu":
-        wanted[spec.metric.name] = None if run.cpu_s is None else run.cpu_s * _MS_IN_S
-    elif spec.benchmark.instrument == "instructions":
-        wanted[spec.metric.name] = None if course.counted is None else course.counted.total
-    elif spec.benchmark.instrument == "peak-memory":
-        wanted[spec.metric.name] = run.peak_memory_bytes
-    if any(guard.name == PEAK_MEMORY_METRIC for guard in spec.metric.guards):
-        wanted[PEAK_MEMORY_METRIC] = run.peak_memory_bytes
     own: dict[str, tuple[float, ...]] = {}
-    for name, value in wanted.items():
+    for name, value in own_metrics(spec, _resources(spec, course), course.counted).items():
         if not value:  # null, or finer than this host's counter can tell
             raise MeasurementBroke("instrument-missing", f"this host gives no reading for {name}")
-        own[name] = (float(value),)
+        own[name] = (value,)
     return own
 
 

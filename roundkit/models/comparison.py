@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from roundkit.host.confine import Limits
 from roundkit.host.tuning import TuningFact
 from roundkit.models.base import CommitId, Count, Digest, Identifier, PositiveSeconds, Record, UtcTime
-from roundkit.models.campaign import Command, Noise
-from roundkit.models.instruments import Instrument
+from roundkit.models.campaign import Benchmark, Command, Metric, Noise
+from roundkit.models.instruments import CountingTool, Instrument
 from roundkit.models.ledger import CommandLog
 from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
-from roundkit.models.round_plan import DeviceSet
+from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
 
 
 class ComparedSide(Record):
@@ -23,16 +24,18 @@ class ComparedSide(Record):
         kind: A folder as it lay there, or a revision of a git repository.
         commit: The commit; for a folder the digest over its files, as is ``tree``.
         tree: Its tree.
+        files_sha256: Digest over its files, of either kind: equal ones are the same files.
     """
 
     given: str
     kind: Literal["folder", "revision"]
     commit: CommitId
     tree: CommitId
+    files_sha256: Digest
 
 
 class ComparisonPlan(Record):
-    """What was asked for, beside how a trial runs; its digest is the plan digest of the run specification.
+    """All that was asked for. The run specification follows from it and holds its digest.
 
     Attributes:
         comparison_id: Name of the comparison in leases and records.
@@ -41,17 +44,37 @@ class ComparisonPlan(Record):
         candidate: The side that wants to beat it.
         build: What builds either side; null when nothing does.
         target_package: The package whose import must come from the measured checkout; null for none.
+        metric: What decides, and which way of it is better.
+        benchmark: The command, and what it is measured with.
+        validator: Judges the outputs of each trial; null where nobody does.
+        runtime: The interpreter and the readable folders.
+        environment: Variables of every command.
+        limits: What each command may use.
+        protected_paths: Globs whose files come from the baseline on both sides.
+        hidden_paths: Globs whose files only the validator sees.
+        gates: The thresholds.
+        counting_tool: What counts instructions, where they decide.
         device_sets: Any one of these may be used.
         secret_sha256: Digest of the secret, from which coins and seeds come.
     """
 
-    format: Literal["roundkit-comparison-plan/1"]
+    format: Literal["roundkit-comparison-plan/2"]
     comparison_id: Identifier
     planned_utc: UtcTime
     baseline: ComparedSide
     candidate: ComparedSide
     build: Command | None
     target_package: str | None
+    metric: Metric
+    benchmark: Benchmark
+    validator: Command | None
+    runtime: FrozenRuntime
+    environment: dict[str, str]
+    limits: Limits
+    protected_paths: tuple[str, ...]
+    hidden_paths: tuple[str, ...]
+    gates: Gates
+    counting_tool: CountingTool | None
     device_sets: Annotated[tuple[DeviceSet, ...], Field(min_length=1)]
     secret_sha256: Digest
 
@@ -79,6 +102,7 @@ class Comparison(Record):
 
     Attributes:
         secret: The secret in hex, revealed: coins and seeds follow from it.
+        run_spec: How a trial ran; follows from the plan.
         builds: How build and import probe ended, baseline first.
         experiment: The experiment that decided; null when the candidate could not be built.
         earlier: Experiments before it that decided nothing, and why is in them.
@@ -118,7 +142,7 @@ class InstrumentNoise(Record):
         needed: Pairs for each gain asked for.
         detectable: Smallest gain that ``pairs`` pairs show with 80 % power, a fraction.
         detectable_planned: The same with ``planned_pairs`` pairs.
-        planned_pairs: Pairs of the shipped test plan.
+        planned_pairs: Pairs asked for, else those of the shipped test plan.
     """
 
     instrument: Instrument

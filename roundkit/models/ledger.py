@@ -33,6 +33,11 @@ class CommandLog(Record):
     wall_s: float
     tail: str
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the command did what it should."""
+        return self.end_reason == "exited" and self.exit_code == 0
+
 
 class TicketRecord(Record):
     """One accepted or rejected submission, from intake to verdict."""

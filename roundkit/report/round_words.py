@@ -23,7 +23,8 @@ FORGEABLE = (
 )
 FORGEABLE_COUNT = (
     "Counted by valgrind, forgeable: its counters lie in the memory of the process that runs the candidate. "
-    "A changed log or count file is found; machine code made to change the counters is not."
+    "A changed log or count file is found; machine code that changes the counters, or asks valgrind to run "
+    "code uncounted, is not."
 )
 INSTRUCTIONS = (
     f"Figures are instructions: {INSTRUCTIONS_SAY_NOTHING}. They are those of the whole process from its "

@@ -10,7 +10,7 @@ from pathlib import Path
 from roundkit.core.globs import GlobSet
 from roundkit.measure.checkout import materialize
 from roundkit.measure.materialized import Base, Checkout, lay_checkout, overlay_missing
-from roundkit.measure.probe import import_probe, run_command_confined, succeeded
+from roundkit.measure.probe import import_probe, run_command_confined
 from roundkit.measure.provision import check_provision
 from roundkit.measure.trees import remove_tree
 from roundkit.models.campaign import CampaignPlan
@@ -143,12 +143,15 @@ def build_checkout(
     for run in _steps(campaign, spec, checkout=checkout, pristine=pristine, provision=provision):
         log = run()
         logs.append(log)
-        if not succeeded(log):
+        if not log.succeeded:
             return Built(None, tuple(logs), log.step, log.tail)
     try:
         digest = checkout.digest()
     except OSError as error:
-        return Built(None, tuple(logs), "build", f"the build left what cannot be read: {error}")
+        # On record like a command that failed: a verdict that rests on it can then be taken again.
+        tail = f"the build left what cannot be read: {error}"
+        logs.append(CommandLog(step="build", exit_code=None, end_reason="unreadable", wall_s=0.0, tail=tail))
+        return Built(None, tuple(logs), "build", tail)
     side = SideRef(
         commit=commit,
         tree=tree,

@@ -8,7 +8,7 @@ from roundkit.core.errors import Refused, refuse
 from roundkit.core.process import run
 from roundkit.measure.boundary import CHECKOUT
 from roundkit.measure.materialized import Checkout
-from roundkit.measure.probe import found_places, import_probe, succeeded
+from roundkit.measure.probe import found_places, import_probe
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.run_spec import run_spec_of
 
@@ -38,7 +38,7 @@ def import_place(clone: Path, plan: RoundPlan, environment: Path | None) -> str:
         scratch=clone / ".roundkit" / "scratch" / "probe",
         python=own,
     )
-    if not succeeded(log):
+    if not log.succeeded:
         raise _refusal(target, clone, log.tail.strip().rpartition("\n")[2] or f"it ended: {log.end_reason}")
     return found_places(log)[0].relative_to(CHECKOUT).as_posix()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from roundkit.core.errors import Refusal
 from roundkit.measure.instruments import instrument_state
-from roundkit.measure.trial import PEAK_MEMORY_METRIC
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.instruments import CountingTool, Instrument
+from roundkit.models.readings import PEAK_MEMORY_METRIC
 from roundkit.rules.round_facts import Place
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.git import Repository
 from roundkit.core.globs import exact_glob
-from roundkit.rounds.template_files import CHECKOUT_PATH, command_words, template
+from roundkit.rounds.template_files import CHECKOUT_PATH, template, words_inside
 from roundkit.rules.replay_lanes import CommitGroup
 from roundkit.rules.scope import TRICK_FILES
 
@@ -79,7 +79,7 @@ class ReplayRange:
 def replay_campaign(span: ReplayRange, options: ReplayOptions) -> dict[str, Any]:
     """Return the campaign, still without a search plan."""
     content = template("campaign.yaml")
-    argv, readable = command_words(span.repository.path, options.benchmark)
+    argv, readable = words_inside(span.repository.path, options.benchmark)
     reported = options.metric is not None
     timeout_s = options.timeout_s or content["benchmark"]["timeout_s"]
     content.update(

@@ -27,7 +27,7 @@ def template(name: str) -> dict[str, Any]:
     return content
 
 
-def command_words(root: Path, argv: Sequence[str]) -> tuple[list[str], list[str]]:
+def words_inside(root: Path, argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command with paths as it will find them inside, and the folders outside that it reads.
 
     Args:

@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from roundkit.core.canonical import digest_bytes
-from roundkit.models.comparison import Comparison
+from roundkit.models.comparison import Comparison, ComparisonPlan
+from roundkit.models.ledger import CommandLog
 from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
-from roundkit.rules.looks import plan_looks
-from roundkit.rules.schedule import plan_schedule
-from roundkit.rules.verdict import decide
+from roundkit.rules.disagreement import Disagreement, compare_verdicts, differs
+from roundkit.rules.record_checks import record_problems
+from roundkit.rules.remeasure import HOST_STATES, is_measured_again
+from roundkit.rules.run_spec import comparison_run_spec
+from roundkit.rules.verdict import decide, unmeasured
+
+SUBJECT = "compare"
+"""What the experiments of a comparison are for; their purpose has the same name."""
+
+_UNREADABLE = "unreadable"
+"""How a step ended that succeeded and left what nobody can read."""
 
 
 def recomputed(comparison: Comparison) -> VerdictRecord:
-    """Return the verdict that the raw samples give; a candidate that was never built keeps its own."""
+    """Return the verdict that the raw samples give; of a candidate that was never built, its commands."""
     if comparison.experiment is None:
-        return comparison.verdict
+        return unbuilt_verdict(comparison.builds[1], comparison.run_spec)
     return decide(comparison.experiment, comparison.run_spec)
+
+
+def unbuilt_verdict(logs: Sequence[CommandLog], spec: RunSpec) -> VerdictRecord:
+    """Return the verdict on a candidate that was not measured, from how its build and probe ended.
+
+    Args:
+        logs: The steps that ran, the one that failed last.
+        spec: How trials would have run.
+    """
+    failed = next((log for log in logs if not log.succeeded), None)
+    if failed is None:
+        return unmeasured("no-samples", spec)
+    return unmeasured(f"candidate-{failed.step}", spec, verdict_name="fail")
+
+
+def measures_again(records: Sequence[ExperimentRecord], spec: RunSpec) -> bool:
+    """Say whether a comparison goes on after its last experiment.
+
+    A person looks on: a baseline that breaks, or a host to be mended, is told at once.
+
+    Args:
+        records: All of its experiments so far, at least one.
+        spec: How they ran.
+    """
+    *earlier, last = records
+    if last.outcome == "baseline-broke" or last.reason in HOST_STATES:
+        return False
+    return is_measured_again(last, decide(last, spec), earlier, spec.gates.remeasure_limit)
 
 
 def disagreements(comparison: Comparison) -> tuple[str, ...]:
     """Return every way in which a comparison does not agree with itself; none for one as it was written."""
-    return tuple(_disagreements(comparison))
+    return tuple(f"{found.where}: {found.detail}" for found in _disagreements(comparison))
+
+
+def same_files(plan: ComparisonPlan) -> bool:
+    """Say whether both sides have the same files, so that there is nothing between them to measure."""
+    return plan.baseline.files_sha256 == plan.candidate.files_sha256
 
 
 def verdict_sentence(comparison: Comparison) -> str:
@@ -32,7 +74,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     sentence = verdict.sentence if verdict.sentence.startswith(word) else f"{word}{verdict.sentence}"
     if record is not None and record.outcome != "complete" and record.detail:
         sentence = f"{sentence}: {record.detail}"
-    return sentence
+    return f"{sentence} (A and B have the same files)" if same_files(comparison.plan) else sentence
 
 
 def early_note(comparison: Comparison) -> str | None:
@@ -46,34 +88,86 @@ def early_note(comparison: Comparison) -> str | None:
     )
 
 
-def _disagreements(comparison: Comparison) -> Iterator[str]:
+def limit_hint(spec: RunSpec, reason: str | None) -> str | None:
+    """Return how to give a command more time, where it ran out of it; None else."""
+    if reason is None or not reason.endswith("-overrun"):
+        return None
+    return f"Each command may take {spec.benchmark.timeout_s:g} s; --timeout gives it more."
+
+
+def _disagreements(comparison: Comparison) -> Iterator[Disagreement]:
     plan, spec = comparison.plan, comparison.run_spec
-    secret = bytes.fromhex(comparison.secret)
-    if digest_bytes(secret) != plan.secret_sha256:
-        yield "the secret is not the one whose digest the plan holds"
-    if plan.digest() != spec.round_digest:
-        yield "the run specification belongs to another plan"
+    yield from _plan_problems(comparison)
+    yield from _build_problems(comparison)
     last = () if comparison.experiment is None else (comparison.experiment,)
-    for record in (*comparison.earlier, *last):
-        yield from (f"{record.experiment_id}: {said}" for said in _record_problems(record, spec, secret))
-    if recomputed(comparison) != comparison.verdict:
-        yield "the raw samples give another verdict"
+    records = (*comparison.earlier, *last)
+    if comparison.experiment is None and comparison.earlier:
+        yield Disagreement("earlier", "has experiments, though the candidate was never built")
+    for number, record in enumerate(records, 1):
+        yield from _membership_problems(record, plan, attempt=number)
+        yield from record_problems(
+            record,
+            spec,
+            secret=bytes.fromhex(comparison.secret),
+            owner=plan.comparison_id,
+            device_sets=plan.device_sets,
+        )
+        if measures_again(records[:number], spec) != (number < len(records)):
+            what = "had decided, and yet was measured again" if number < len(records) else "decided nothing"
+            yield Disagreement(record.experiment_id, what)
+    for before, after in pairwise(records):
+        if after.started_utc < before.ended_utc:
+            yield Disagreement(after.experiment_id, f"began before {before.experiment_id} had ended")
+    yield from compare_verdicts("verdict", comparison.verdict, recomputed(comparison))
 
 
-def _record_problems(record: ExperimentRecord, spec: RunSpec, secret: bytes) -> Iterator[str]:
-    if record.run_spec_sha256 != spec.digest():
-        yield "it ran under another run specification"
-    pairs = spec.gates.ab_ba_pairs
-    schedule = plan_schedule(secret, spec.round_digest, record.experiment_id, pairs)
-    if tuple(trial.planned for trial in record.trials) != schedule[: len(record.trials)]:
-        yield "its trials are not those that the secret gives"
-    if record.look_plan != plan_looks(spec.gates, record.purpose):
-        yield "its looks are not those that the gates give"
-    for trial in record.trials:
-        samples = trial.metrics.get(spec.metric.name, ())
-        if trial.value is not None and (not samples or trial.value != median(samples)):
-            yield f"the value of trial {trial.planned.index} is not the median of its samples"
-    verdict = decide(record, spec)
-    ended = verdict.looks[-1].stop is not None if verdict.looks else verdict.pairs == pairs
-    if record.outcome == "complete" and not ended:
-        yield f"it ended after {verdict.pairs} pairs, where nothing ends it"
+def _plan_problems(comparison: Comparison) -> Iterator[Disagreement]:
+    plan = comparison.plan
+    if digest_bytes(bytes.fromhex(comparison.secret)) != plan.secret_sha256:
+        yield Disagreement("secret", "is not the one whose digest the plan holds")
+    stands = comparison.run_spec.to_json_value()
+    computed = comparison_run_spec(plan).to_json_value()
+    for name in {**stands, **computed}:
+        if stands.get(name) != computed.get(name):
+            yield differs("run_spec", name, stands.get(name), computed.get(name))
+    if (plan.counting_tool is None) != (plan.benchmark.instrument != "instructions"):
+        yield Disagreement("plan", f"{plan.benchmark.instrument} with the counting tool {plan.counting_tool}")
+
+
+def _build_problems(comparison: Comparison) -> Iterator[Disagreement]:
+    """Both sides ran the plan's steps in order; only a candidate that was not measured failed one."""
+    plan = comparison.plan
+    steps = (("build", plan.build), ("import-path", plan.target_package))
+    wanted = [name for name, asked in steps if asked is not None]
+    for side, logs in zip(("baseline", "candidate"), comparison.builds, strict=True):
+        ran = [log.step for log in logs if log.end_reason != _UNREADABLE]
+        failed = any(not log.succeeded for log in logs)
+        may_fail = side == "candidate" and comparison.experiment is None
+        complete = ran == wanted[: len(ran)] if failed else ran == wanted
+        if not complete or any(not log.succeeded for log in logs[:-1]):
+            yield differs(f"builds of the {side}", "steps", [log.step for log in logs], wanted)
+        if failed and not may_fail:
+            yield Disagreement(f"builds of the {side}", "failed, and yet it was measured")
+        if may_fail and not failed:
+            yield Disagreement(f"builds of the {side}", "all succeeded, and yet nothing was measured")
+
+
+def _membership_problems(
+    record: ExperimentRecord, plan: ComparisonPlan, *, attempt: int
+) -> Iterator[Disagreement]:
+    """Hold what an experiment says of itself against the plan that it belongs to."""
+    for what, stands, wanted in (
+        ("purpose", record.purpose, SUBJECT),
+        ("subject", record.subject, SUBJECT),
+        ("attempt", record.attempt, attempt),
+        ("lane", record.lane, None),
+        ("session_noise", record.session_noise, None),
+        ("baseline", record.baseline.commit, plan.baseline.commit),
+        ("baseline's tree", record.baseline.tree, plan.baseline.tree),
+        ("candidate", record.candidate.commit, plan.candidate.commit),
+        ("candidate's tree", record.candidate.tree, plan.candidate.tree),
+    ):
+        if stands != wanted:
+            yield differs(record.experiment_id, what, stands, wanted)
+    if record.started_utc < plan.planned_utc:
+        yield Disagreement(record.experiment_id, "began before it was planned")

@@ -6,11 +6,10 @@ import textwrap
 
 import pytest
 from measure.counting import bare, counted_spec, counted_total, looping
-from measure.worlds import PAIR, SINGLE, World, make_spec
+from measure.worlds import PAIR, SINGLE, World
 from support.tools import needs_valgrind
 
 from roundkit.measure.broke import MeasurementBroke
-from roundkit.models.campaign import Metric
 
 pytestmark = needs_valgrind
 
@@ -207,17 +206,3 @@ def test_m13_a_count_that_nothing_gives_breaks_the_measurement(world: World) -> 
     world.spec = counted_spec().model_copy(update={"counting_tool": None})
     with pytest.raises(MeasurementBroke, match="instrument-missing"):
         world.trial({})
-
-
-def test_m13_peak_memory_decides_where_a_cgroup_counts_it(world: World) -> None:
-    metric = Metric(name="peak", unit="bytes", direction="lower")
-    world.spec = make_spec(PAIR.model_copy(update={"instrument": "peak-memory"}), metric=metric)
-    if world.trial({"prog/core.py": "def work(payload): return 0\n"}).resources.peak_memory_bytes is None:
-        return  # broken off there as `instrument-missing`
-    small = world.trial({}).value
-    large = world.trial(
-        {"prog/core.py": "held = bytearray(b'x' * (64 << 20))\ndef work(payload): return 0\n"}
-    )
-    assert small is not None
-    assert large.value is not None
-    assert large.value > small + (60 << 20)

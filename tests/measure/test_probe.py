@@ -12,7 +12,7 @@ from roundkit.core.errors import Refused
 from roundkit.host.confine import ConfinementUnavailable
 from roundkit.measure.boundary import CHECKOUT
 from roundkit.measure.materialized import Checkout
-from roundkit.measure.probe import found_places, import_probe, run_command_confined, succeeded
+from roundkit.measure.probe import found_places, import_probe, run_command_confined
 from roundkit.models.campaign import Command
 from roundkit.models.ledger import CommandLog
 
@@ -35,7 +35,7 @@ def build(world: World, files: Mapping[str, str], command: Command = BUILD) -> t
 
 def test_build_leaves_its_output_in_the_checkout(world: World) -> None:
     checkout, log = build(world, {"build.py": "open('prog/made.py', 'w').write('x = 1')\nprint('built')\n"})
-    assert succeeded(log), log.tail
+    assert log.log.tail
     assert log.tail == "built\n"
     assert (checkout / "prog" / "made.py").read_text() == "x = 1"
     assert not (world.incumbent / "prog" / "made.py").exists()
@@ -43,11 +43,11 @@ def test_build_leaves_its_output_in_the_checkout(world: World) -> None:
 
 def test_failed_build_says_how_it_ended(world: World) -> None:
     _, log = build(world, {"build.py": "import sys\nprint('no compiler', file=sys.stderr)\nsys.exit(2)\n"})
-    assert (log.exit_code, log.end_reason, succeeded(log)) == (2, "exited", False)
+    assert (log.exit_code, log.end_reason, log.succeeded) == (2, "exited", False)
     assert "no compiler" in log.tail
     command = BUILD.model_copy(update={"timeout_s": 1.0})
     _, log = build(world, {"build.py": "while True: pass\n"}, command)
-    assert (log.end_reason, succeeded(log)) == ("deadline", False)
+    assert (log.end_reason, log.succeeded) == ("deadline", False)
 
 
 def test_c08_build_that_tries_to_change_the_benchmark_leaves_it_as_it_was(world: World) -> None:
@@ -68,7 +68,7 @@ def test_c08_build_that_tries_to_change_the_benchmark_leaves_it_as_it_was(world:
     )
     before = {name: (world.incumbent / name).read_bytes() for name in PROGRAM}
     checkout, log = build(world, {"build.py": attack})
-    assert succeeded(log), log.tail
+    assert log.log.tail
     assert "changed" not in log.tail
     assert log.tail.count("denied") == 5
     assert {name: (world.incumbent / name).read_bytes() for name in PROGRAM} == before
@@ -86,7 +86,7 @@ def test_link_where_a_protected_file_belongs_is_the_checkouts_fault(world: World
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
-    assert (log.end_reason, succeeded(log)) == ("refused", False)
+    assert (log.end_reason, log.succeeded) == ("refused", False)
     assert "bench" in log.tail
 
 
@@ -100,7 +100,7 @@ def test_incumbent_is_built_over_its_own_protected_files(world: World) -> None:
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
-    assert succeeded(log), log.tail
+    assert log.log.tail
     assert (world.incumbent / "made").read_text() == "x"
     assert (world.incumbent / "bench" / "hidden" / "answers.json").read_text() == '{"offset": 0}'
 
@@ -121,10 +121,10 @@ def test_r18_package_must_resolve_inside_the_checkout(world: World) -> None:
     for spec in (make_spec(), make_spec(SINGLE)):
         world.spec = spec
         log = probe("prog", {})
-        assert succeeded(log), log.tail
+        assert log.log.tail
         assert "/round/checkout/prog" in log.tail
-        assert succeeded(probe("prog.core", {}))
-        assert succeeded(probe("namespace", {"namespace/part.py": ""}))
+        assert probe("prog.core", {}).succeeded
+        assert probe("namespace", {"namespace/part.py": ""}).succeeded
         absent = probe("no_such_package", {})
         assert (absent.exit_code, absent.step) == (1, "import-path")
         assert "no place" in absent.tail

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from measure.worlds import METRIC, SINGLE, VALIDATOR, World, make_spec
 
-from roundkit.measure.broke import MeasurementBroke
 from roundkit.models.campaign import GuardMetric
 
 HONEST = "def work(payload):\n    return sum(range(payload['n']))\n"
@@ -153,20 +152,6 @@ def test_guard_metrics_are_kept_and_a_missing_one_fails(single_world: World) -> 
     single_world.spec = make_spec(SINGLE, metric=METRIC.model_copy(update={"guards": guards}))
     missing = single_world.trial({})
     assert (missing.problem, missing.detail) == ("candidate-result", "the result has no metric accuracy")
-
-
-def test_peak_memory_is_a_guard_where_the_host_tells_it_and_a_breakage_where_not(
-    single_world: World,
-) -> None:
-    told = single_world.trial({}).resources.peak_memory_bytes is not None
-    guards = (GuardMetric(name="peak_memory_bytes", direction="lower", limit=0.1),)
-    single_world.spec = make_spec(SINGLE, metric=METRIC.model_copy(update={"guards": guards}))
-    if told:
-        trial = single_world.trial({})
-        assert trial.metrics["peak_memory_bytes"] == (trial.resources.peak_memory_bytes,)
-    else:
-        with pytest.raises(MeasurementBroke, match="instrument-missing"):
-            single_world.trial({})
 
 
 def test_coordinators_clock_needs_no_result_at_all(single_world: World) -> None:

@@ -53,6 +53,7 @@ from roundkit.models.measurement import (
     DeviceReading,
     ExperimentRecord,
     Lease,
+    Role,
     RunSpec,
     SideIdentity,
     Trial,
@@ -549,7 +550,7 @@ def _experiment(
                 problem=problem[0] if problem else None,
                 detail=bench.text.get("detail", problem[1]) if problem else None,
                 resources=TrialResources(wall_s=1.4, cpu_s=1.3, peak_memory_bytes=48 << 20, load_1min=0.2),
-                executions={"driver": _run(), "worker": _run()},
+                executions=_runs(spec),
                 validated=None if problem else True,
                 counted=count,
             )
@@ -586,6 +587,11 @@ def _side(commit: str) -> SideIdentity:
     return SideIdentity(
         commit=commit, tree=_commit("tree", commit), files_sha256_before=files, files_sha256_after=files
     )
+
+
+def _runs(spec: RunSpec) -> dict[Role, ConfinedRun]:
+    roles: tuple[Role, ...] = ("benchmark",) if spec.benchmark.single_process else ("driver", "worker")
+    return {role: _run() for role in roles}
 
 
 _BOUNDARY = Boundary(

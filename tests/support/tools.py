@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from roundkit.host.confine.cgroup import Cgroup
+from roundkit.host.probes import PROBE_LIMITS
 from roundkit.measure.instruments.tools import find_tool
 
 
@@ -16,3 +18,17 @@ def _needs(tool: str) -> pytest.MarkDecorator:
 
 needs_perf = _needs("perf")
 needs_valgrind = _needs("valgrind")
+
+
+def _counts_peaks() -> bool:
+    group = Cgroup(PROBE_LIMITS, peak_memory=True)
+    try:
+        return group.peak_memory_bytes() is not None
+    finally:
+        group.close()
+
+
+needs_peak_memory = pytest.mark.skipif(
+    "ROUNDKIT_CI" not in os.environ and not _counts_peaks(),
+    reason="no cgroup here, that this user may write, counts the peak of a run",
+)

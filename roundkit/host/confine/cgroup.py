@@ -40,18 +40,24 @@ class Hierarchy:
 class Cgroup:
     """The groups of one run, below the coordinator's own.
 
+    Args:
+        limits: What the run may use.
+        peak_memory: Whether its peak is to be read, though nothing limits its memory. It costs some
+            milliseconds, so nobody pays for it unasked.
+
     Attributes:
         enforced: Limit name → mechanism, e.g. ``{"memory": "cgroup-v1"}``.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, peak_memory: bool = False) -> None:
         self.enforced: dict[str, str] = {}
         self._dirs: dict[str, tuple[int, Path]] = {}
         self._made: dict[Path, Hierarchy] = {}
         self._pids_max: int | None = None
         self._unified: Path | None = None
         self._name = f"{_PREFIX}{os.getpid()}-{next(_serial)}"
-        if limits.memory_bytes is not None and self._open("memory"):
+        wanted = peak_memory or limits.memory_bytes is not None
+        if wanted and self._open("memory") and limits.memory_bytes is not None:
             self._limit_memory(limits.memory_bytes)
         if limits.pids is not None and self._open("pids"):
             self._limit_pids(limits.pids)

@@ -45,6 +45,7 @@ def confined_execute(
     stdin: int | None = None,
     stdout: int | None = None,
     before_start: Callable[[int], None] | None = None,
+    peak_memory: bool = False,
     stop: int | None = None,
 ) -> Execution:
     """Run one command behind the boundary, and return once nothing of it is left.
@@ -71,6 +72,7 @@ def confined_execute(
             Both are taken over: they are closed here as soon as the command has its own, or on an error.
         before_start: Called with the command's process id, as the host sees it, while it waits at its gate;
             what it raises ends the run and is raised here.
+        peak_memory: Whether its peak is read even where nothing limits its memory.
         stop: Descriptor that stays the caller's; the run ends (``stopped``) as soon as it can be read.
 
     Returns:
@@ -89,7 +91,7 @@ def confined_execute(
         places = open_places(writable, readable, stack)
         layers = None if overlay is None else open_overlay(overlay, places, stack)
         identity = take_identity(backend.path, stack)
-        cgroup = Cgroup(limits)
+        cgroup = Cgroup(limits, peak_memory=peak_memory)
         stack.callback(cgroup.close)
         _check_required(limits, cgroup)
 

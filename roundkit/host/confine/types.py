@@ -253,7 +253,8 @@ class Execution(_Frozen):
         cpu_s: CPU seconds of the command and its descendants, null if unknown.
         cpu_source: Where ``cpu_s`` was read; ``procfs`` counts in clock ticks (10 ms as a rule) and leaves
             out children that nobody waited for.
-        peak_memory_bytes: Peak of the whole run, null where no cgroup counted it.
+        peak_memory_bytes: Peak of the whole run, where it was asked for or limited; null where no cgroup
+            counted it.
         stdout_tail: Start and end of standard output, bounded; null if the caller took the stream itself.
         stderr_tail: Start and end of standard error, bounded.
         stdout_sha256: Digest of all bytes that were read; null if the caller took the stream.

@@ -66,7 +66,7 @@ def instrument_state(name: Instrument, limits: Limits) -> InstrumentState:
         if name == "instructions":
             return _counted(limits)
         with tempfile.TemporaryDirectory(prefix="roundkit-instrument-") as folder:
-            done = _run(_TRIED, Path(folder).resolve(), limits)
+            done = _run(_TRIED, Path(folder).resolve(), limits, peak_memory=name == "peak-memory")
     except (ConfinementUnavailable, Refused) as error:
         return InstrumentState(name, False, str(error), "see `roundkit doctor`")
     if name == "peak-memory":
@@ -125,6 +125,8 @@ def _run(
     limits: Limits,
     counts: Path | None = None,
     before_start: Callable[[int], None] | None = None,
+    *,
+    peak_memory: bool = False,
 ) -> Execution:
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -137,4 +139,5 @@ def _run(
         env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
         limits=limits,
         before_start=before_start,
+        peak_memory=peak_memory,
     )

@@ -6,8 +6,9 @@ happened in it: a file that was opened, moved, deleted or written more often tha
 believed, nor are two files that disagree. A process that has no count at its end was killed.
 
 What is left: valgrind shares an address space with what it runs, so machine code made for the purpose can
-change its counters. A process that executes another program in its place loses the count so far: the
-benchmark's own process may not, and a child only once. Counts by valgrind are labelled forgeable.
+change its counters, or ask valgrind (a client request) to call a function on the real processor, uncounted;
+no option of valgrind turns that off. A process that executes another program in its place loses the count so
+far: the benchmark's own process may not, and a child only once. Counts by valgrind are labelled forgeable.
 """
 
 from __future__ import annotations

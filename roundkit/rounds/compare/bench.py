@@ -16,18 +16,18 @@ from roundkit.core.errors import Refusal, Refused
 from roundkit.core.globs import PathIndex
 from roundkit.measure.trees import copy_tree, list_files
 from roundkit.models.campaign import CampaignPlan
-from roundkit.models.comparison import ComparedSide, ComparisonPlan
-from roundkit.models.instruments import CountingTool, Instrument
+from roundkit.models.comparison import ComparisonPlan
+from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import RunSpec
-from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Tightening
+from roundkit.models.round_plan import DeviceSet, Tightening
 from roundkit.rounds.compare.instruments import METRICS
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located
 from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_runtime import resolve_runtime
-from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, command_words, template
+from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, template, words_inside
 from roundkit.rules.freezing import gates_in_force
-from roundkit.rules.run_spec import campaign_run_spec
+from roundkit.rules.run_spec import comparison_run_spec
 from roundkit.rules.scope import TRICK_FILES, campaign_commands, missing_script, protected_globs
 
 _SECRET_BYTES = 32
@@ -89,13 +89,33 @@ def open_bench(
     keep_out = (baseline.path, candidate.path, work)
     runtime, refusals = resolve_runtime(campaign, _option, keep_out=keep_out)
     tool, missing = resolve_instrument(campaign, _option)
-    refusals = [*refusals, *_command_refusals(campaign, paths), *_core_refusals(options.cpus), *missing]
+    refusals = [*refusals, *_command_refusals(campaign, paths), *_option_refusals(options), *missing]
     if refusals or runtime is None:
         raise Refused(refusals)
-    protected = protected_globs(campaign, (), paths)
     secret = secrets.token_bytes(_SECRET_BYTES)
-    plan = _plan(name, sides, campaign, options, secret)
-    return CompareBench(work, campaign, plan, _spec(campaign, plan, runtime, protected, tool), secret)
+    now = now_utc()
+    plan = ComparisonPlan(
+        format="roundkit-comparison-plan/2",
+        comparison_id=f"{name}-{now:%Y%m%d-%H%M%S}",
+        planned_utc=now,
+        baseline=sides[0],
+        candidate=sides[1],
+        build=campaign.build,
+        target_package=campaign.target_package,
+        metric=campaign.metric,
+        benchmark=campaign.benchmark,
+        validator=campaign.validator,
+        runtime=runtime,
+        environment=campaign.environment,
+        limits=campaign.limits,
+        protected_paths=protected_globs(campaign, (), paths),
+        hidden_paths=campaign.hidden_paths,
+        gates=gates_in_force(campaign.test_plan, Tightening()),
+        counting_tool=tool,
+        device_sets=_device_sets(options.cpus),
+        secret_sha256=digest_bytes(secret),
+    )
+    return CompareBench(work, campaign, plan, comparison_run_spec(plan), secret)
 
 
 def with_instrument(bench: CompareBench, instrument: Instrument, *, pairs: int | None = None) -> CompareBench:
@@ -119,47 +139,16 @@ def with_instrument(bench: CompareBench, instrument: Instrument, *, pairs: int |
     tool, missing = resolve_instrument(campaign, _option)
     if missing:
         raise Refused(missing)
-    spec = _spec(campaign, bench.plan, bench.spec.runtime, bench.spec.protected_paths, tool)
+    changes = {
+        "metric": metric,
+        "benchmark": benchmark,
+        "gates": gates_in_force(tests, Tightening()),
+        "counting_tool": tool,
+    }
+    # The plan stays the one that was asked for, and coins and seeds come from its digest.
+    spec = comparison_run_spec(bench.plan.model_copy(update=changes))
+    spec = spec.model_copy(update={"round_digest": bench.plan.digest()})
     return CompareBench(bench.work, campaign, bench.plan, spec, bench.secret)
-
-
-def _spec(
-    campaign: CampaignPlan,
-    plan: ComparisonPlan,
-    runtime: FrozenRuntime,
-    protected: tuple[str, ...],
-    tool: CountingTool | None,
-) -> RunSpec:
-    return campaign_run_spec(
-        campaign,
-        plan_digest=plan.digest(),
-        runtime=runtime,
-        protected_paths=protected,
-        gates=gates_in_force(campaign.test_plan, Tightening()),
-        pin_cpus=True,
-        counting_tool=tool,
-    )
-
-
-def _plan(
-    name: str,
-    sides: tuple[ComparedSide, ComparedSide],
-    campaign: CampaignPlan,
-    options: CompareOptions,
-    secret: bytes,
-) -> ComparisonPlan:
-    now = now_utc()
-    return ComparisonPlan(
-        format="roundkit-comparison-plan/1",
-        comparison_id=f"{name}-{now:%Y%m%d-%H%M%S}",
-        planned_utc=now,
-        baseline=sides[0],
-        candidate=sides[1],
-        build=campaign.build,
-        target_package=campaign.target_package,
-        device_sets=_device_sets(options.cpus),
-        secret_sha256=digest_bytes(secret),
-    )
 
 
 def _device_sets(cpus: tuple[str, ...]) -> tuple[DeviceSet, ...]:
@@ -178,7 +167,7 @@ def _campaign(baseline: Located, options: CompareOptions) -> dict[str, Any]:
     def command(argv: tuple[str, ...] | None) -> dict[str, Any] | None:
         if argv is None:
             return None
-        words, folders = command_words(baseline.path, argv)
+        words, folders = words_inside(baseline.path, argv)
         readable.extend(folders)
         return {"argv": words, "timeout_s": timeout_s}
 
@@ -230,8 +219,25 @@ def _command_refusals(campaign: CampaignPlan, paths: PathIndex) -> Iterator[Refu
             )
 
 
+def _option_refusals(options: CompareOptions) -> Iterator[Refusal]:
+    yield from _core_refusals(options.cpus)
+    for glob in options.protected_paths:
+        if glob.startswith("/") or ".." in glob.split("/"):
+            yield Refusal(
+                "protect-outside",
+                f"{glob!r} lies outside of the checkouts",
+                "--protect",
+                "globs are relative to the top of A, such as data/**; --read gives a folder elsewhere",
+            )
+
+
 def _core_refusals(cpus: tuple[str, ...]) -> Iterator[Refusal]:
     offered = sorted(os.sched_getaffinity(0))
+    twice = sorted({core for core in cpus if cpus.count(core) > 1})
+    if twice:
+        yield Refusal(
+            "device-twice", f"core {', '.join(twice)} is named twice", "--cpus", "name each core once"
+        )
     for core in cpus:
         if not (core.isascii() and core.isdigit() and int(core) in offered):
             yield Refusal(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import get_args
 
-from roundkit.measure.trial import PEAK_MEMORY_METRIC
 from roundkit.models.instruments import UNITS, Instrument
-from roundkit.models.measurement import TrialResources
-
-_MS_IN_S = 1000.0
+from roundkit.models.readings import PEAK_MEMORY_METRIC
 
 METRICS: Mapping[Instrument, tuple[str, str]] = {
     "wall": ("wall_ms", "ms"),
@@ -19,12 +16,8 @@ METRICS: Mapping[Instrument, tuple[str, str]] = {
 }
 """Name and unit of the metric of each instrument of the coordinator's own; of each, less is better."""
 
-BESIDE: Mapping[Instrument, Callable[[TrialResources], float | None]] = {
-    "wall": lambda read: None if read.wall_s is None else read.wall_s * _MS_IN_S,
-    "cpu": lambda read: None if read.cpu_s is None else read.cpu_s * _MS_IN_S,
-    "peak-memory": lambda read: read.peak_memory_bytes,
-}
-"""What the coordinator reads of every trial, whatever decides, in the unit of :data:`METRICS`."""
+BESIDE: frozenset[Instrument] = frozenset({"wall", "cpu"})
+"""What the coordinator reads of every trial, whatever decides."""
 
 
 def instruments() -> tuple[Instrument, ...]:

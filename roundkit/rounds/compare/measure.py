@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from roundkit import __version__
 from roundkit.core.errors import RoundkitError, refuse
@@ -31,13 +32,13 @@ from roundkit.rounds.building import Built, build_checkout
 from roundkit.rounds.compare.bench import CompareBench, open_bench
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import locate
-from roundkit.rounds.compare.workplace import workplace
+from roundkit.rounds.compare.workplace import no_room, workplace
 from roundkit.rounds.stopping import StopRequest, record_or_stop, stop_on_signal
+from roundkit.rules.comparison import SUBJECT, limit_hint, measures_again, unbuilt_verdict
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks
-from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.schedule import plan_schedule
-from roundkit.rules.verdict import decide, unmeasured
+from roundkit.rules.verdict import decide
 
 Announce = Callable[[str], None]
 """Takes one line for each thing that happens."""
@@ -88,6 +89,8 @@ class Runner:
                 place="--cpus",
                 remedy="`roundkit leases` says who holds them; name others, or try again when one is free",
             ) from busy
+        if record.reason == "disk-full":
+            self.report(no_room(Path(request.work_folder)))
         self.check_stop()
         return record
 
@@ -139,14 +142,22 @@ def compare(
         )
 
 
-def build(bench: CompareBench, side: Side, runner: Runner) -> Built:
+def build(bench: CompareBench, side: Side, runner: Runner, shown: str | None = None) -> Built:
     """Build one side's checkout, confined.
 
+    Args:
+        bench: The bench.
+        side: Which.
+        runner: Who tells and listens.
+        shown: What to call the side.
+
     Raises:
+        Refused: ``package-missing``: the baseline does not give the package of ``--package``.
         RoundkitError: the baseline fails a step, with the tail of its output.
         Stopped: somebody asked for the end.
     """
-    runner.report(f"building the {side}" if bench.campaign.build is not None else f"checking the {side}")
+    doing = "building" if bench.campaign.build is not None else "checking"
+    runner.report(f"{doing} the {shown or side}")
     known = bench.plan.baseline if side == "baseline" else bench.plan.candidate
     built = build_checkout(
         bench.campaign,
@@ -159,8 +170,23 @@ def build(bench: CompareBench, side: Side, runner: Runner) -> Built:
     )
     runner.check_stop()
     if built.side is None and side == "baseline":
-        raise RoundkitError(f"the baseline's {built.cause} fails:\n{built.detail}")
+        raise _baseline_fails(bench, built)
     return built
+
+
+def _baseline_fails(bench: CompareBench, built: Built) -> RoundkitError:
+    said = (built.detail or "").strip()
+    if built.cause == "import-path":
+        return refuse(
+            "package-missing",
+            f"the baseline does not give the package {bench.plan.target_package!r}:\n{said}",
+            place="--package",
+            remedy="name a package that lies at the top of A or in its src folder, or that --build makes, or"
+            " leave --package out",
+        )
+    late = any(log.end_reason == "deadline" for log in built.logs)
+    hint = limit_hint(bench.spec, "-overrun") if late else None
+    return RoundkitError("\n".join(filter(None, (f"the baseline's {built.cause} fails:", said, hint))))
 
 
 def request_for(
@@ -218,18 +244,16 @@ def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) 
     assert first.side is not None
     if second.side is None:
         runner.report(f"the candidate's {second.cause} fails:\n{second.detail}")
-        return _Measured((), unmeasured(f"candidate-{second.cause}", bench.spec, verdict_name="fail"))
+        return _Measured((), unbuilt_verdict(second.logs, bench.spec))
     records: list[ExperimentRecord] = []
     while True:
         request = request_for(
             bench, bench.spec, first.side, second.side,
-            purpose="compare", subject="compare", attempt=len(records) + 1,
+            purpose="compare", subject=SUBJECT, attempt=len(records) + 1,
         )  # fmt: skip
         record = runner.run(request)
         verdict = decide(record, bench.spec)
-        again = is_measured_again(record, verdict, records, bench.spec.gates.remeasure_limit)
         records.append(record)
-        # A person looks on: a baseline that breaks, or a host to be mended, is told at once.
-        if not again or record.outcome == "baseline-broke" or record.reason in HOST_STATES:
+        if not measures_again(records, bench.spec):
             return _Measured(tuple(records), verdict)
         runner.report(f"measuring once more: {record.reason or verdict.reason}")

@@ -13,6 +13,7 @@ from roundkit.measure.pool import LocalPool
 from roundkit.models.comparison import InstrumentNoise, NoiseReport
 from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import ExperimentRecord, RunSpec, SideRef, Trial
+from roundkit.models.readings import own_reading
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
 from roundkit.rounds.compare.instruments import BESIDE, METRICS, instruments
 from roundkit.rounds.compare.measure import (
@@ -29,6 +30,7 @@ from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import workplace
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.template_files import template
+from roundkit.rules.comparison import limit_hint
 from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block, unread
 from roundkit.stats.verdict import MIN_PAIRS
 
@@ -102,7 +104,10 @@ def _runs(
     Returns:
         The experiments, the shared one first, and why there is none of an instrument.
     """
-    first, second = build(bench, "baseline", runner), build(bench, "candidate", runner)
+    first, second = (
+        build(bench, "baseline", runner, "checkout"),
+        build(bench, "candidate", runner, "second copy"),
+    )
     if first.side is None or second.side is None:
         raise RoundkitError(f"a second build of the same files fails at {second.cause}:\n{second.detail}")
     sides = (first.side, second.side)
@@ -111,7 +116,9 @@ def _runs(
     runs = [_run(bench if shared == options.instrument else with_instrument(bench, shared), sides, runner)]
     record = runs[0].record
     if record.outcome != "complete":
-        raise RoundkitError(f"the benchmark cannot be measured: {record.reason}: {record.detail}")
+        help_of = limit_hint(bench.spec, record.reason)
+        said = f"the benchmark cannot be measured: {record.reason}: {record.detail}"
+        raise RoundkitError(said if help_of is None else f"{said}\n{help_of}")
     missing: dict[Instrument, str] = {}
     for name in alone:
         try:
@@ -132,7 +139,7 @@ def _alone(bench: CompareBench, options: CompareOptions, instrument: Instrument)
         return bench
     if options.shared_only:
         raise refuse("left-out", "left out", place="--quick", remedy="it needs trials of its own")
-    # Counts repeat and may slow a trial many times over: few pairs tell as much.
+    # Counts and peaks repeat, and counting may slow a trial many times over: few pairs tell as much.
     return with_instrument(bench, instrument, pairs=MIN_PAIRS)
 
 
@@ -149,7 +156,7 @@ def _figures(
 ) -> tuple[InstrumentNoise, ...]:
     """Return the noise under every instrument, in the order in which they are declared."""
     by_name = {run.instrument: run for run in runs}
-    planned = int(template("campaign.yaml")["test_plan"]["ab_ba_pairs"])
+    planned = options.planned_pairs or int(template("campaign.yaml")["test_plan"]["ab_ba_pairs"])
     found = []
     for name in instruments():
         if name == "reported" and name not in by_name:
@@ -177,4 +184,4 @@ def _value(trial: Trial) -> float | None:
 
 
 def _beside(name: Instrument) -> Callable[[Trial], float | None]:
-    return lambda trial: BESIDE[name](trial.resources)
+    return lambda trial: own_reading(name, trial.resources)

@@ -23,6 +23,7 @@ class CompareOptions:
         package: Package that must be imported from the measured checkout.
         protected_paths: Globs of further files that come from the baseline on both sides.
         pairs: Largest number of pairs; even, at least 6.
+        planned_pairs: Pairs that the noise is to be planned with; the template's when null.
         min_gain: Smallest gain that passes, a fraction.
         all_pairs: Never end early.
         shared_only: Noise only under instruments that share trials, none that need trials of their own.
@@ -42,6 +43,7 @@ class CompareOptions:
     package: str | None = None
     protected_paths: tuple[str, ...] = ()
     pairs: int | None = None
+    planned_pairs: int | None = None
     min_gain: float | None = None
     all_pairs: bool = False
     shared_only: bool = False

@@ -42,10 +42,16 @@ class Located:
         if self.commit is not None:
             materialize(self.path, self.commit, target)
             tree = Repository(self.path).tree_id(self.commit)
-            return ComparedSide(given=self.given, kind="revision", commit=self.commit, tree=tree)
+            return ComparedSide(
+                given=self.given,
+                kind="revision",
+                commit=self.commit,
+                tree=tree,
+                files_sha256=tree_digest(target),
+            )
         copy_tree(self.path, target, leave_out=lambda name: name.rsplit("/", 1)[-1] in _LEFT_OUT)
         digest = tree_digest(target)
-        return ComparedSide(given=self.given, kind="folder", commit=digest, tree=digest)
+        return ComparedSide(given=self.given, kind="folder", commit=digest, tree=digest, files_sha256=digest)
 
 
 def locate(given: str, place: str) -> Located:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from roundkit.core.errors import RoundkitError
 from roundkit.measure.trees import remove_tree
 
 _PREFIX = "roundkit-measure-"
@@ -20,6 +22,7 @@ def workplace() -> Iterator[Path]:
     """Make a folder below the one for temporary files, and remove it afterwards.
 
     Raises:
+        RoundkitError: no room was left for what was written there.
         OSError: it cannot be made.
     """
     top = Path(tempfile.gettempdir()).resolve()
@@ -29,8 +32,17 @@ def workplace() -> Iterator[Path]:
     work.chmod(0o711)
     try:
         yield work
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RoundkitError(no_room(work)) from error
+        raise
     finally:
         remove_tree(work)
+
+
+def no_room(work: Path) -> str:
+    """Say where there was no room, and how to work elsewhere."""
+    return f"no space is left for the copies in {work}; TMPDIR names a folder on another disk"
 
 
 def _remove_left_behind(top: Path) -> None:

@@ -1,0 +1,46 @@
+"""What a check finds: one place at which records do not agree with what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from roundkit.models.measurement import VerdictRecord
+
+_RELATIVE = 1e-9
+"""Last digits that a logarithm may differ by between two machines; what is compared to a gate is rounded."""
+
+_SHOWN_CHARACTERS = 120
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One place at which the records do not agree with themselves."""
+
+    where: str
+    detail: str
+
+
+def differs(where: str, what: str, stands: object, computed: object) -> Disagreement:
+    """Return a disagreement that shows what stands there and what was computed."""
+    return Disagreement(where, f"{what} is {_short(stands)}, recomputed {_short(computed)}")
+
+
+def compare_verdicts(where: str, stands: VerdictRecord, computed: VerdictRecord) -> Iterator[Disagreement]:
+    """Yield each field in which two verdicts differ; floats beyond their last digits only."""
+    ours = computed.to_json_value()
+    for name, value in stands.to_json_value().items():
+        if not _equal(value, ours[name]):
+            yield differs(where, f"verdict.{name}", value, ours[name])
+
+
+def _equal(stands: object, computed: object) -> bool:
+    if isinstance(stands, float) and isinstance(computed, float):
+        return math.isclose(stands, computed, rel_tol=_RELATIVE, abs_tol=1e-15)
+    return stands == computed
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}…"
