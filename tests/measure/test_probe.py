@@ -35,7 +35,7 @@ def build(world: World, files: Mapping[str, str], command: Command = BUILD) -> t
 
 def test_build_leaves_its_output_in_the_checkout(world: World) -> None:
     checkout, log = build(world, {"build.py": "open('prog/made.py', 'w').write('x = 1')\nprint('built')\n"})
-    assert log.log.tail
+    assert log.succeeded, log.tail
     assert log.tail == "built\n"
     assert (checkout / "prog" / "made.py").read_text() == "x = 1"
     assert not (world.incumbent / "prog" / "made.py").exists()
@@ -68,7 +68,7 @@ def test_c08_build_that_tries_to_change_the_benchmark_leaves_it_as_it_was(world:
     )
     before = {name: (world.incumbent / name).read_bytes() for name in PROGRAM}
     checkout, log = build(world, {"build.py": attack})
-    assert log.log.tail
+    assert log.succeeded, log.tail
     assert "changed" not in log.tail
     assert log.tail.count("denied") == 5
     assert {name: (world.incumbent / name).read_bytes() for name in PROGRAM} == before
@@ -100,7 +100,7 @@ def test_incumbent_is_built_over_its_own_protected_files(world: World) -> None:
         incumbent_built=world.incumbent,
         scratch=world.root / "scratch",
     )
-    assert log.log.tail
+    assert log.succeeded, log.tail
     assert (world.incumbent / "made").read_text() == "x"
     assert (world.incumbent / "bench" / "hidden" / "answers.json").read_text() == '{"offset": 0}'
 
@@ -121,7 +121,7 @@ def test_r18_package_must_resolve_inside_the_checkout(world: World) -> None:
     for spec in (make_spec(), make_spec(SINGLE)):
         world.spec = spec
         log = probe("prog", {})
-        assert log.log.tail
+        assert log.succeeded, log.tail
         assert "/round/checkout/prog" in log.tail
         assert probe("prog.core", {}).succeeded
         assert probe("namespace", {"namespace/part.py": ""}).succeeded
