@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.audit import AuditReport, audit_round
-from roundkit.audit.verdict_checks import compare_verdicts
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
 from roundkit.evidence import RoundEvidence, open_evidence
@@ -17,6 +16,7 @@ from roundkit.report.markup import counted, escape
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.round_words import audit_sentence
 from roundkit.report.views import Heading, Html, Missing, Table, Value
+from roundkit.rules.disagreement import compare_verdicts
 from roundkit.rules.schedule import plan_schedule
 from roundkit.rules.verdict import decide
 
