@@ -13,6 +13,7 @@ from support.sample_evidence import sample_round
 
 from roundkit.report import build_report
 from roundkit.report.html import render_html
+from roundkit.report.views import Heading, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "window.owned=1"
@@ -126,6 +127,23 @@ def test_n04_what_is_printed_has_no_controls_and_shows_the_tables(browser: Brows
     assert page.run("[...document.querySelectorAll('details')].every(details => details.open)")
     assert page.run("getComputedStyle(document.querySelector('.rk-filter')).display") == "none"
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_n12_a_long_table_scrolls_under_its_headings_and_is_printed_whole(
+    browser: Browser, tmp_path: Path
+) -> None:
+    table = Table("Numbers", (Heading("n", "number"),), tuple((number,) for number in range(999)))
+    output = nbformat.v4.new_output("display_data", {"text/html": table.to_html()})
+    cell = nbformat.v4.new_code_cell(outputs=[output])
+    file = tmp_path / "long.html"
+    file.write_text(render_html(nbformat.v4.new_notebook(cells=[cell]), title="long"))
+    height = "document.querySelector('.rk-table').getBoundingClientRect().height"
+    page = browser.open(file)
+    assert page.run(height) < 800
+    page.run("document.querySelector('.rk-table').scrollTop = 5000")
+    top = "document.querySelector('{}').getBoundingClientRect().top"
+    assert abs(page.run(top.format("th")) - page.run(top.format(".rk-table"))) < 2
+    assert browser.open(file, media="print").run(height) > 10_000
 
 
 def test_n05_what_is_planted_in_every_untrusted_field_does_nothing(browser: Browser, hostile: Path) -> None:
