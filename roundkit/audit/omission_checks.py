@@ -74,8 +74,9 @@ def _interval_problems(material: Material) -> Iterator[Disagreement]:
         key=lambda record: record.started_utc,
     )
     measured = [record for record in material.experiments.values() if record.purpose == "ticket"]
-    if not checks and measured:
-        yield Disagreement("round-ledger.json", "tickets were measured and the machine was never checked")
+    if not checks:
+        if measured:
+            yield Disagreement("round-ledger.json", "tickets were measured and the machine was never checked")
         return
     if measured and min(record.started_utc for record in measured) < checks[0].ended_utc:
         yield Disagreement(checks[0].experiment_id, "is the first A/A check, and not the first measurement")

@@ -87,7 +87,8 @@ def start_serve(folder: RoundFolder, *, until: Until) -> Started:
         CommandEnded: serve refused, and says why.
     """
     started = _start(folder, "serve", f"--until-{until}")
-    _wait(started, lambda: started.holds(folder.serve_lock))
+    # Of a round that is being closed, serve takes the lock for a moment before it refuses.
+    _wait(started, lambda: started.holds(folder.serve_lock) and not _is_begun(folder))
     return started
 
 

@@ -69,11 +69,21 @@ def reseal(folder: Path, index: Any) -> None:
         {"fresh_standalone": True},
         {"lanes": NO_GAIN_LANES},
         {"lanes": (Lane("solo", (Submission(0.1),)),)},
+        {"lanes": (Lane("silent", ()),)},
         {"rerun_gain": 0.0},
         {"forgeable": True, "provenance": "model", "harness": "claude"},
         {"counted": True},
     ],
-    ids=["standard", "fresh-standalone", "no-gain", "one-lane", "rerun-fails", "forgeable", "counted"],
+    ids=[
+        "standard",
+        "fresh-standalone",
+        "no-gain",
+        "one-lane",
+        "silent",
+        "rerun-fails",
+        "forgeable",
+        "counted",
+    ],
 )
 def test_n09_an_honest_round_passes(tmp_path: Path, options: dict[str, Any]) -> None:
     folder = export_sample(tmp_path / "r01", sample_round(**options), tmp_path / "scratch")

@@ -37,6 +37,7 @@ def test_n02_replay_says_what_is_wrong_with_an_option(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_n02_files_in_the_place_of_folders_are_refused(three_lanes: CampaignRepo, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")

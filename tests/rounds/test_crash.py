@@ -29,6 +29,7 @@ def served(open_folder: Path) -> Scene:
     return scene(open_folder / "s", {"L1": 0.5, "L2": 0.4})
 
 
+@pytest.mark.slow
 def test_r15_serve_killed_at_some_transitions_gives_one_verdict_a_ticket(served: Scene) -> None:
     for where in SERVE_POINTS:
         assert run_until_killed(where, served.leases, "serve", served.folder.root, "--until-idle")

@@ -34,6 +34,7 @@ def evidence(open_folder: Path, lease_root: Path) -> tuple[RoundLedger, Path]:
     return outcome.ledger, outcome.evidence
 
 
+@pytest.mark.slow
 def test_m04_early_stopping_through_a_round(evidence: tuple[RoundLedger, Path]) -> None:
     ledger, folder = evidence
     verdicts = {ticket.lane: ticket.verdict for ticket in ledger.tickets}

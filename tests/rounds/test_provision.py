@@ -99,6 +99,7 @@ def folder(three_lanes: CampaignRepo, open_folder: Path, lease_root: Path, sourc
     return three_lanes.launched(open_folder / "round")[0]
 
 
+@pytest.mark.slow
 def test_r28_provisioned_once_and_read_only_for_builds_and_trials(
     folder: RoundFolder, source: Source
 ) -> None:
