@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.core.canonical import digest_bytes
+from roundkit.rules.disagreement import compare_run_specs
 from roundkit.rules.run_spec import run_spec_of
 
 
@@ -57,10 +58,7 @@ def _secret_problems(material: Material) -> Iterator[Disagreement]:
 
 
 def _run_spec_problems(material: Material) -> Iterator[Disagreement]:
-    stands, computed = material.spec.to_json_value(), run_spec_of(material.plan).to_json_value()
-    for name in sorted(stands.keys() | computed.keys()):
-        if stands.get(name) != computed.get(name):
-            yield differs("run-spec.json", name, stands.get(name), computed.get(name))
+    yield from compare_run_specs("run-spec.json", material.spec, run_spec_of(material.plan))
 
 
 def _gate_problems(material: Material) -> Iterator[Disagreement]:

@@ -9,7 +9,7 @@ from roundkit.core.canonical import digest_bytes
 from roundkit.models.comparison import Comparison, ComparisonPlan
 from roundkit.models.ledger import CommandLog
 from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
-from roundkit.rules.disagreement import Disagreement, compare_verdicts, differs
+from roundkit.rules.disagreement import Disagreement, compare_run_specs, compare_verdicts, differs
 from roundkit.rules.record_checks import record_problems
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.run_spec import comparison_run_spec
@@ -125,11 +125,7 @@ def _plan_problems(comparison: Comparison) -> Iterator[Disagreement]:
     plan = comparison.plan
     if digest_bytes(bytes.fromhex(comparison.secret)) != plan.secret_sha256:
         yield Disagreement("secret", "is not the one whose digest the plan holds")
-    stands = comparison.run_spec.to_json_value()
-    computed = comparison_run_spec(plan).to_json_value()
-    for name in {**stands, **computed}:
-        if stands.get(name) != computed.get(name):
-            yield differs("run_spec", name, stands.get(name), computed.get(name))
+    yield from compare_run_specs("run_spec", comparison.run_spec, comparison_run_spec(plan))
     if (plan.counting_tool is None) != (plan.benchmark.instrument != "instructions"):
         yield Disagreement("plan", f"{plan.benchmark.instrument} with the counting tool {plan.counting_tool}")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.measurement import RunSpec, VerdictRecord
 
 _RELATIVE = 1e-9
 """Last digits that a logarithm may differ by between two machines; what is compared to a gate is rounded."""
@@ -33,6 +33,14 @@ def compare_verdicts(where: str, stands: VerdictRecord, computed: VerdictRecord)
     for name, value in stands.to_json_value().items():
         if not _equal(value, ours[name]):
             yield differs(where, f"verdict.{name}", value, ours[name])
+
+
+def compare_run_specs(where: str, stands: RunSpec, computed: RunSpec) -> Iterator[Disagreement]:
+    """Yield each field in which a run specification is not the one that follows from its plan."""
+    theirs, ours = stands.to_json_value(), computed.to_json_value()
+    for name in sorted(theirs.keys() | ours.keys()):
+        if theirs.get(name) != ours.get(name):
+            yield differs(where, name, theirs.get(name), ours.get(name))
 
 
 def _equal(stands: object, computed: object) -> bool:
