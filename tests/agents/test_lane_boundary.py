@@ -139,7 +139,7 @@ def fingerprints(lane: Lane) -> list[str]:
     return digests + [(clone / ".roundkit" / name).read_text() for name in ("lane.json", "round")]
 
 
-def test_d03_an_agent_changes_its_clone_and_nothing_else(lane: Lane) -> None:
+def test_fault_19_d03_an_agent_changes_its_clone_and_nothing_else(lane: Lane) -> None:
     before = fingerprints(lane)
     told = lane.agent(0.2)
 

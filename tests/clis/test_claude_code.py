@@ -112,7 +112,7 @@ def test_d02_what_it_is_denied_is_counted_and_not_done(driven: RealRound) -> Non
     assert not (driven.folder.clone("DENIED") / "bench" / "new.py").exists()
 
 
-def test_d02_a_stream_that_hangs_ends_at_the_deadline(driven: RealRound) -> None:
+def test_fault_22_d02_a_stream_that_hangs_ends_at_the_deadline(driven: RealRound) -> None:
     run, record = driven.run("HANGS"), driven.attempt("HANGS")
     assert (run.end_reason, record.phase, record.actual) == ("deadline", "claimed", None)
     assert driven.submitted("HANGS") == 1

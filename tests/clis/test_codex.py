@@ -102,7 +102,7 @@ def test_d02_what_it_is_denied_is_not_done(driven: RealRound) -> None:
     assert "x" not in (driven.folder.clone("DENIED") / ".git" / "config").read_text().splitlines()
 
 
-def test_d02_a_stream_that_hangs_ends_at_the_deadline(driven: RealRound) -> None:
+def test_fault_22_d02_a_stream_that_hangs_ends_at_the_deadline(driven: RealRound) -> None:
     run, record = driven.run("HANGS"), driven.attempt("HANGS")
     assert (run.end_reason, record.phase, record.actual) == ("deadline", "claimed", None)
     assert driven.submitted("HANGS") == 1

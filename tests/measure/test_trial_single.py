@@ -125,7 +125,9 @@ def test_fault_12_hidden_file_is_not_there_for_one_process_either(single_world: 
     assert "answers.json" in (trial.detail or "")
 
 
-def test_m10_a_patched_clock_and_state_left_behind_do_not_reach_the_next_trial(single_world: World) -> None:
+def test_fault_20_m10_a_patched_clock_and_state_do_not_reach_the_next_trial(
+    single_world: World,
+) -> None:
     leave = (
         "import os, time\n"
         "for folder in ('/tmp', '/dev/shm', '/round/scratch', '/round/trial/outputs'):\n"

@@ -24,7 +24,7 @@ BROKEN = '{"value": 0, "mode": "broken"}'
 
 
 @pytest.mark.parametrize("first", [1, 2, 3, -1, -2])
-def test_r15_serve_killed_at_every_transition_gives_one_verdict_a_ticket(
+def test_fault_18_r15_serve_killed_at_every_transition_gives_one_verdict_a_ticket(
     open_folder: Path, first: int
 ) -> None:
     """Every third commit, every second rename: together the cases are all of them."""

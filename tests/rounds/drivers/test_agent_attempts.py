@@ -100,7 +100,7 @@ def test_a_cap_that_claude_holds_itself_is_a_budget_end(alone: Alone, subtype: s
 
 
 @BOTH
-def test_a_provider_that_fails_is_recorded_and_may_be_tried_again(alone: Alone, harness: str) -> None:
+def test_fault_21_a_provider_that_fails_may_be_tried_again(alone: Alone, harness: str) -> None:
     attempts = ([{"fail": "overloaded (529)"}], [write(0.2), {"submit": True}])
     made = alone(harness, *attempts, lane={"attempts": 2})
     driven, _ = made.drive()
