@@ -33,7 +33,7 @@ class Arguments:
 
     def encoded(self) -> bytes:
         """Return the arguments as ``--args`` reads them."""
-        return b"".join(os.fsencode(word) + b"\0" for word in self.words)
+        return os.fsencode("\0".join(self.words) + "\0")
 
 
 class _Words:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 
+_IN_RUN = Path("/run/roundkit")
+_MODE = 0o755
+
 
 def is_reachable(path: Path) -> bool:
     """Say whether every user may enter all folders above a path."""
@@ -27,16 +30,17 @@ def runtime_dir() -> Path:
     Raises:
         ConfinementUnavailable: Somebody else made it first (``runtime-dir``).
     """
-    for base, mode in ((Path("/run"), 0o755), (Path(tempfile.gettempdir()), 0o755)):
-        path = base / "roundkit"
+    for path in (_IN_RUN, Path(tempfile.gettempdir(), "roundkit")):
         try:
-            path.mkdir(mode=mode, exist_ok=True)
+            os.mkdir(path, _MODE)  # noqa: PTH102 - on every start
+        except FileExistsError:
+            pass
         except OSError:
             continue
-        found = path.lstat()
+        found = os.lstat(path)
         if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:
-            if stat.S_IMODE(found.st_mode) != mode:
-                path.chmod(mode)
+            if stat.S_IMODE(found.st_mode) != _MODE:
+                path.chmod(_MODE)
             return path
     raise ConfinementUnavailable(
         "runtime-dir",

@@ -241,6 +241,8 @@ class Supervisor:
             return False
         self._cpu_before_s = self.cgroup.cpu_s() or 0.0
         self._gate_s = time.monotonic()
+        # Nothing can have grown yet, and a look now would hold up the command's own start.
+        self._next_look_s = self._gate_s + _LOOK_EVERY_S
         # A gate that died meanwhile did not start anything.
         with suppress(BrokenPipeError):
             self.gate.go()
