@@ -1,0 +1,43 @@
+"""Names within a paired pilot's folder, which is its evidence: nothing in it is rewritten or removed."""
+
+from __future__ import annotations
+
+PLAN = "plan.json"
+INPUTS = "inputs"
+"""Frozen copies: ``tasks/<id>/{fixture,prompt,rubric,drift,hidden/<check>}`` and ``variants/<id>/guide``."""
+TRIALS = "trials"
+"""One folder an attempt at a slot, ``<order>-<tuple id>``; its name is its attempt."""
+SETUP = "setup"
+"""Attempts outside the matrix, to see that everything works."""
+REPLAYS = "replays"
+"""``<tuple id>-<number>.json``, one for each replay."""
+PUBLISHED = "published.json"
+"""In place of plan and trials: a cohort that others ran and published, entered as records."""
+
+START = "start.json"
+RECORD = "record.json"
+PROMPT = "prompt.md"
+WIRE = "wire.jsonl"
+CALLS = "calls.jsonl"
+DRIFT = "drift.json"
+DRIFT_PREIMAGE = "drift-preimage"
+PRESENTATION = "presentation.json"
+INTERVENTIONS = "interventions.jsonl"
+CANDIDATE = "candidate"
+"""The files that the agent left, as they were when nothing of it lived any more."""
+DIFF = "candidate.diff"
+STDOUT = "agent.stdout"
+STDERR = "agent.stderr"
+
+REVIEW = "review"
+"""Below a trial's folder: everything of its review."""
+PACKET = "packet.json"
+PACKET_FILES = "packet"
+SESSION = "session.json"
+MARKS = "marks.jsonl"
+FINISHED = "review.json"
+
+
+def trial_folder(order: int, tuple_id: str) -> str:
+    """Return the relative path of an attempt at a slot."""
+    return f"{TRIALS}/{order:03d}-{tuple_id}"
