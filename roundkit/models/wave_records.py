@@ -1,0 +1,332 @@
+"""What a wave leaves behind: its draw, its shards, its drafts, gate results, request events, ledger rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
+from roundkit.models.wave_plan import TargetName
+
+Tag = Annotated[str, Field(pattern=r"^[0-9]{4,}$")]
+"""A wave's name: its number from 0001, in the order of the draws."""
+
+
+class Target(Record):
+    """One small job. Its identity is (group, name): names alone are not unique.
+
+    Attributes:
+        group: What one gate call decides together.
+        name: Its name within the group.
+        size: In the campaign's own unit; bands go by it.
+        family: Siblings of one shape share it; null: it has none.
+        input: File that the draft agent needs, relative to the tree; it is checked to be there.
+        output: Path in the tree that a banked draft becomes.
+        data: Whatever else the campaign's commands want to know.
+    """
+
+    group: TargetName
+    name: TargetName
+    size: Count
+    family: str | None = None
+    input: str
+    output: str
+    data: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return its identity."""
+        return (self.group, self.name)
+
+
+class TargetKey(Record):
+    """A target's identity."""
+
+    group: TargetName
+    name: TargetName
+
+
+class DrawRequest(Record):
+    """What ``draw`` reads."""
+
+    tag: Tag
+    targets: int
+    band: Identifier
+    at_least: Count
+    under: Count | None
+    lever_set: Identifier
+    levers: tuple[str, ...]
+
+
+class DrawAnswer(Record):
+    """What ``draw`` writes: every open target that it knows of in this band, best first.
+
+    roundkit itself leaves out what is banked, being gated, excluded or without its input, collapses families
+    and cuts to the wave's size; a command need not know of any of that.
+    """
+
+    targets: tuple[Target, ...]
+
+
+class Wave(Record):
+    """``wave.json``, written exclusively once a wave is drawn.
+
+    Attributes:
+        missing_inputs: Targets left out since their input is not there.
+        left_out: How many were left out, by reason (``banked``, ``gating``, ``excluded-group``, ``sibling``).
+        retried: Targets of this wave that an earlier one drew and did not bank.
+    """
+
+    format: Literal["roundkit-wave/1"]
+    plan_sha256: Digest
+    tag: Tag
+    drawn_utc: UtcTime
+    band: Identifier
+    lever_set: Identifier
+    targets: tuple[Target, ...]
+    missing_inputs: Count
+    left_out: dict[str, Count]
+    retried: Count
+
+
+class Shard(Record):
+    """``shard.json``, written exclusively before its agent starts: one worker's slice of a wave.
+
+    Attributes:
+        index: From 0, in the order of the starts.
+        pool: The pool that its agent belongs to.
+        attempt: Which of the independent drafts of its targets these are, from 1.
+    """
+
+    tag: Tag
+    index: Count
+    pool: Identifier
+    model: str | None
+    attempt: Annotated[int, Field(ge=1)]
+    targets: tuple[TargetKey, ...]
+    started_utc: UtcTime
+
+
+class ShardTask(Record):
+    """What a draft agent reads: its targets and its caps."""
+
+    tag: Tag
+    shard: Count
+    model: str | None
+    levers: tuple[str, ...]
+    turn_tokens: int
+    turns: int
+    micro_usd: Count
+    lessons: str | None
+    targets: tuple[Target, ...]
+
+
+class ShardEnd(Record):
+    """``end.json``: how a shard's agent ended. A slow one may write it after its wave was handed on."""
+
+    tag: Tag
+    index: Count
+    ended_utc: UtcTime
+    end_reason: str
+    truncated_turns: Count | None
+    turns: Count | None
+    micro_usd: Count | None
+    tokens: Count | None
+
+
+class Drafted(Record):
+    """``drafted.json``, the marker with which a wave passes from the drafter to the gater.
+
+    Attributes:
+        began_utc: When its first shard started.
+        handed_utc: When it was handed on.
+        shards: Shards in all.
+        running: Shards that had not ended; their drafts may still come and are then for ``gate --only``.
+    """
+
+    tag: Tag
+    began_utc: UtcTime
+    handed_utc: UtcTime
+    workers: int
+    shards: Count
+    running: Count
+
+
+class Draft(Record):
+    """One draft whose owner is known.
+
+    Attributes:
+        path: Its file, relative to the wave's folder.
+    """
+
+    group: TargetName
+    name: TargetName
+    shard: Count
+    attempt: int
+    path: str
+    sha256: Digest
+
+
+class PrefilterRequest(Record):
+    """What ``prefilter`` reads; paths are absolute, inside its boundary."""
+
+    tag: Tag
+    drafts: tuple[Draft, ...]
+    folder: str
+
+
+class PrefilterResult(Record):
+    """One draft's status: ``agree`` passes; anything else does not, ``nothing-to-check`` neither."""
+
+    group: TargetName
+    name: TargetName
+    sha256: Digest
+    status: Literal["agree", "mismatch", "nothing-to-check", "error"]
+    reason: str = ""
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class PrefilterAnswer(Record):
+    """What ``prefilter`` writes."""
+
+    results: tuple[PrefilterResult, ...]
+
+
+class ScoreAnswer(Record):
+    """What ``score`` writes: a rank for each attempt's digest, smaller is better."""
+
+    scores: dict[Digest, float]
+
+
+class GateRequest(Record):
+    """What the gate of one group reads: the drafts lie in its staging folder, under their targets' outputs."""
+
+    tag: Tag
+    group: TargetName
+    targets: tuple[Target, ...]
+
+
+class GateAnswer(Record):
+    """What a gate writes: the names that are right. Whatever it does not name is not banked."""
+
+    banked: tuple[TargetName, ...]
+    rejected: dict[TargetName, str] = Field(default_factory=dict)
+
+
+class Rejected(Record):
+    """One line of ``rejects.jsonl``: a draft that did not bank, with its reason, for a later pass.
+
+    Attributes:
+        stage: ``owner`` (it belongs to no target, or to several), ``prefilter``, ``score`` (another attempt
+            was better), ``gate``, ``parked``.
+    """
+
+    tag: Tag
+    at_utc: UtcTime
+    stage: Literal["owner", "prefilter", "score", "gate", "parked"]
+    group: TargetName | None
+    name: TargetName | None
+    path: str
+    sha256: Digest | None
+    reason: str
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class RequestEvent(Record):
+    """One line of ``events.jsonl``: one request of a draft agent, or what it was answered.
+
+    Attributes:
+        event: ``post``: asked; ``429``: refused; ``answer``: answered.
+        source: Of a 429, who refused: ``platform`` is our own account, ``provider`` the pool behind it.
+        tokens: Output tokens of an answer.
+        truncated: Whether the answer was cut off at its limit.
+    """
+
+    at_s: float
+    event: Literal["post", "429", "answer"]
+    tag: Tag
+    shard: Count
+    model: str | None
+    source: Literal["platform", "provider"] | None = None
+    tokens: Count | None = None
+    truncated: bool = False
+
+
+class WaveTraffic(Record):
+    """One wave's requests, from its events alone; null is unknown.
+
+    Attributes:
+        per_minute: Requests a minute over the time from its first to its last; null where that is too short.
+        longest_429_minutes: Longest run of consecutive minutes with a provider's 429.
+        by_model: Requests and 429s of each model.
+    """
+
+    requests: Count
+    per_minute: float | None
+    platform_429: Count
+    provider_429: Count
+    longest_429_minutes: Count
+    truncated: Count
+    by_model: dict[str, tuple[Count, Count]]
+    memory_available_bytes: Count | None
+    swap_used_bytes: Count | None
+
+
+class WorkerDecision(Record):
+    """How many workers the next wave has, and why.
+
+    Attributes:
+        reason: ``platform-429``, ``sustained-429``, ``burst``, ``stall``, ``held`` or ``clean``.
+        last_clean: The level that a hold goes back to.
+        stalls: Consecutive steps that bought too little, up to now.
+        next_workers: Workers of the next wave.
+    """
+
+    tag: Tag
+    workers: int
+    reason: Literal["platform-429", "sustained-429", "burst", "stall", "held", "clean"]
+    last_clean: int
+    stalls: Count
+    next_workers: int
+
+
+class LedgerRow(Record):
+    """One line of ``ledger.jsonl``: one finished wave, or one later gate of its stragglers.
+
+    Attributes:
+        mode: ``wave``, or ``gate-only`` for drafts that came later or were recovered, or ``parked``.
+        wall_s: From the first shard's start to this row.
+        gate_s: Of the gate alone, prefilter and commit included.
+        prefilter: Drafts by status.
+        gated: Drafts that came before a gate.
+        banked: Targets that it banked.
+        commit: The commit that holds them; null where nothing was banked.
+        harvest: ``done``, ``failed`` or ``none``.
+    """
+
+    format: Literal["roundkit-wave-row/1"]
+    plan_sha256: Digest
+    tag: Tag
+    mode: Literal["wave", "gate-only", "parked"]
+    provenance: Provenance
+    began_utc: UtcTime | None
+    gated_utc: UtcTime
+    wall_s: float | None
+    gate_s: float
+    workers: int | None
+    band: Identifier
+    lever_set: Identifier
+    targets: Count
+    drafts: Count
+    truncated_turns: Count | None
+    unresolved: Count
+    prefilter: dict[str, Count]
+    gated: Count
+    banked: Count
+    commit: CommitId | None
+    credit_usd: float | None
+    credit_reason: str | None
+    harvest: Literal["done", "failed", "none"]
+    traffic: WaveTraffic | None
+    decision: WorkerDecision | None
