@@ -1,4 +1,4 @@
-"""The wave plan: one campaign of many small targets, as its owner writes it and as ``waves run`` freezes it."""
+"""The wave plan: a campaign of many small targets, as its owner writes it and as it is frozen."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class DraftRules(Record):
     Attributes:
         command: What one worker runs, in the draft agent's boundary, for its shard: ``{input}`` names its
             targets, ``{output}`` the folder for its drafts, ``{model}`` the pool's model.
-        agent: Hosts, keys and files of the draft agents, and what they are (``scripted``, ``stub``, ``model``).
+        agent: Hosts, keys and files of the draft agents, and what they are.
         turn_tokens: Output tokens that one turn may have; a turn that was cut off there is a result of the
             harness, not a failed draft.
         turns: Turns a target.

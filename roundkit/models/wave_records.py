@@ -200,7 +200,7 @@ class ScoreAnswer(Record):
 
 
 class GateRequest(Record):
-    """What the gate of one group reads: the drafts lie in its staging folder, under their targets' outputs."""
+    """What the gate of one group reads. The drafts lie in its staging folder, under their targets' outputs."""
 
     tag: Tag
     group: TargetName
