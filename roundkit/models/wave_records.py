@@ -200,7 +200,7 @@ class ScoreAnswer(Record):
 
 
 class GateRequest(Record):
-    """What the gate of one group reads. The drafts lie in its staging folder, under their targets' outputs."""
+    """What a group's gate reads. The drafts lie in its staging folder, under their targets' outputs."""
 
     tag: Tag
     group: TargetName
