@@ -115,7 +115,15 @@ def schema_refusals(errors: Sequence[Any], content: Any, file: str) -> list[Refu
         content: The YAML content as :func:`load_yaml` returned it.
         file: The file's name.
     """
-    return [_schema_refusal(error, content, file) for error in errors]
+    places = [error["loc"] for error in errors]
+    # A list that lacks what could not be read is said to be too short as well; the reason is said below it.
+    told = [
+        error
+        for error in errors
+        if error["type"] != "too_short"
+        or not any(place != error["loc"] and place[: len(error["loc"])] == error["loc"] for place in places)
+    ]
+    return [_schema_refusal(error, content, file) for error in told]
 
 
 def _schema_refusal(error: Any, content: Any, file: str) -> Refusal:
