@@ -96,8 +96,9 @@ class AgentCommand:
 
 
 StateReader = Callable[[str, int], list[bytes]]
-"""Takes a glob below the agent's home and a size in bytes; returns the content of every regular file there
-that is no larger, oldest name first. Links are not followed: an agent wrote these files."""
+"""Takes a glob below the agent's home and a size in bytes; returns the content of every regular file there,
+oldest name first, as long as all of them together are no larger. Links are not followed: an agent wrote these
+files."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,13 @@ class AgentOutput:
         execution: How it ended, as its boundary saw it.
         stopped: Why roundkit ended it; null when it ended by itself.
         state: Reads what it left in its home.
+        spoke: Whether anything came on its standard output.
     """
 
     execution: Execution
     stopped: AgentEnd | None
     state: StateReader
+    spoke: bool = False
 
 
 @dataclass(frozen=True)

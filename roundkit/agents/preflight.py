@@ -11,6 +11,7 @@ from roundkit.agents.grant import LanePlace, grant_of
 from roundkit.agents.lane_boundary import bound_lane
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused, refuse
+from roundkit.core.text import visible
 from roundkit.host.confine import Execution
 
 _WITHIN_S = 60.0
@@ -66,7 +67,7 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
     version = None
     if wanted.version is not None:
         said = questions.ask((program, *wanted.version), "the question for its version")
-        version = said.strip().partition("\n")[0].strip()[:_SHOWN_CHARACTERS]
+        version = visible(said.strip().partition("\n")[0].strip()[:_SHOWN_CHARACTERS])
         if not version:
             raise questions.failure("it does not say which version it is")
     if wanted.help is not None and wanted.flags:

@@ -15,6 +15,8 @@ from roundkit.agents.drivers.common import (
     count,
     credentials,
     end_from_outside,
+    events,
+    grown,
     larger,
     last_words,
     mapping,
@@ -136,6 +138,7 @@ class ClaudeMeter:
 
     task: AgentTask
     _messages: dict[str, TokenCounts] = field(default_factory=dict)
+    _tokens: TokenCounts = field(default_factory=TokenCounts)
     _turns: set[str] = field(default_factory=set)
     _session: str | None = None
     _model: str | None = None
@@ -177,7 +180,7 @@ class ClaudeMeter:
         words = text(result.get("result")) or subtype
         if subtype in _CAP_SUBTYPES:
             return AgentResult(usage, "budget", subtype, denied)
-        if result.get("is_error") is True or subtype != "success":
+        if result.get("is_error") is not False or subtype != "success":
             return AgentResult(usage, "provider-error", words, denied)
         return AgentResult(usage, "exited", "", denied)
 
@@ -194,8 +197,7 @@ class ClaudeMeter:
         if self._session is None or not _SESSION_ID.match(self._session):
             return
         for content in state(f"{_CONFIG}/projects/*/{self._session}.jsonl", _MOST_TRANSCRIPT_BYTES):
-            for line in content.decode("utf-8", "replace").splitlines():
-                event = parse_event(line)
+            for event in events(content):
                 if event.get("type") == "assistant":
                     self._take_message(event)
 
@@ -205,17 +207,18 @@ class ClaudeMeter:
             return
         name = text(message.get("id")) or f"event {len(self._messages)}"
         self._model = text(message.get("model")) or self._model
-        tokens = _tokens(mapping(message.get("usage")))
-        self._messages[name] = larger(self._messages.get(name, tokens), tokens)
+        tokens, before = _tokens(mapping(message.get("usage"))), self._messages.get(name, TokenCounts())
+        self._messages[name] = now = larger(before, tokens)
+        # Kept as a sum: a long session has thousands of messages, and its caps are looked at after each.
+        self._tokens = added(self._tokens, grown(before, now))
         if event.get("parent_tool_use_id") is None:
             self._turns.add(name)
 
     def _so_far(self) -> Usage:
-        tokens = reduce(added, self._messages.values(), TokenCounts())
-        dollars = _by_list(self.task.agent.prices, tokens)
+        dollars = _by_list(self.task.agent.prices, self._tokens)
         return Usage(
             turns=len(self._turns),
-            tokens=tokens,
+            tokens=self._tokens,
             micro_usd=dollars,
             basis="none" if dollars is None else "list-price",
             session_id=self._session,

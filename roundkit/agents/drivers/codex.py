@@ -14,6 +14,8 @@ from roundkit.agents.drivers.common import (
     count,
     credentials,
     end_from_outside,
+    events,
+    larger,
     last_words,
     mapping,
     over_cap,
@@ -173,8 +175,7 @@ class CodexMeter:
         pattern = f"{_CODEX_HOME}/sessions/**/rollout-*{self._session}*.jsonl"
         for content in state(pattern, _MOST_SESSION_BYTES):
             answers, records = 0, 0
-            for line in content.decode("utf-8", "replace").splitlines():
-                event = parse_event(line)
+            for event in events(content):
                 payload = mapping(event.get("payload"))
                 if event.get("type") == "turn_context":
                     self._model = text(payload.get("model")) or self._model
@@ -194,8 +195,10 @@ class CodexMeter:
         read, cached = count(usage.get("input_tokens")), count(usage.get("cached_input_tokens"))
         if read is None:
             return
-        self._tokens = TokenCounts(
+        taken = TokenCounts(
             input=max(0, read - (cached or 0)),
             cached_input=cached,
             output=count(usage.get("output_tokens")),
         )
+        # A total that shrinks is none.
+        self._tokens = larger(self._tokens, taken)

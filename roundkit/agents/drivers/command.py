@@ -10,6 +10,7 @@ from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, Age
 from roundkit.agents.drivers.common import (
     credentials,
     end_from_outside,
+    events,
     last_words,
     over_cap,
     parse_event,
@@ -164,8 +165,8 @@ class CommandMeter:
     def _take_files(self, state: StateReader) -> None:
         self._rows = self._fresh()
         for content in state(self._rule.of, _MOST_STATE_BYTES):
-            for line in content.decode("utf-8", "replace").splitlines():
-                self._rows.take(parse_event(line))
+            for row in events(content):
+                self._rows.take(row)
 
     def _fresh(self) -> RowUsage:
         return RowUsage(self._rule, self.task.agent.prices)
