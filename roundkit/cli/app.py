@@ -49,6 +49,7 @@ def report_line(line: str) -> None:
 
 # Help shows the groups of commands in the order in which they are registered.
 for _module in (
+    "begin",
     "whole",
     "measure",
     "rounds",

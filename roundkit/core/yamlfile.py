@@ -11,14 +11,27 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from roundkit.core.errors import Refusal, refuse
 
 _SHOWN_CHARACTERS = 500
 
 
+class _Representer(RoundTripRepresenter):
+    """Writes a missing value as the word that people wrote, not as nothing at all."""
+
+    def represent_null(self, _value: None) -> ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_Representer.add_representer(type(None), _Representer.represent_null)
+
+
 def _round_trip() -> YAML:
     yaml = YAML(typ="rt")
+    yaml.Representer = _Representer
     yaml.version = (1, 2)
     yaml.preserve_quotes = True
     yaml.width = 4096
