@@ -55,6 +55,7 @@ for _module in (
     "trial",
     "swarmflow",
     "evidence",
+    "pilot",
     "notebooks",
     "frames",
     "host",

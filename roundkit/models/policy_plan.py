@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from roundkit.models.base import (
     CommitId,
@@ -19,7 +20,6 @@ from roundkit.models.base import (
 )
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.lane_agent import AbsolutePath, Authorization
-from roundkit.models.pilot_plan import RelativePath, Runner
 from roundkit.models.round_plan import LaneBudget, RoundDraft
 
 Arm = Literal["P", "S"]
@@ -29,6 +29,15 @@ ARMS: tuple[Arm, Arm] = ("P", "S")
 GainShare = Annotated[float, Field(gt=0.0, lt=1.0)]
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
 Minutes = Annotated[float, Field(ge=0.0)]
+
+
+def _below(path: str) -> str:
+    if not path or path.startswith("/") or {"..", "."} & set(PurePosixPath(path).parts):
+        raise ValueError("a path relative to this file, and not above it")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_below)]
 
 
 class ReferenceGain(Record):
@@ -125,6 +134,22 @@ class PolicyDraft(Record):
     assumptions: Assumptions | None = None
 
 
+class PolicyRunner(Record):
+    """What runs a pilot.
+
+    Attributes:
+        version: Version of roundkit.
+        revision: Commit of the checkout that it runs from; null for an installed package.
+        python: Version of Python.
+        machine: Identity of the hardware, never a host name.
+    """
+
+    version: str
+    revision: CommitId | None
+    python: str
+    machine: str
+
+
 class PolicySlot(Record):
     """One expected run and its place in the order, from 1."""
 
@@ -178,7 +203,7 @@ class PolicyPlan(Record):
     provenance: Provenance
     schedule: tuple[PolicySlot, ...]
     schedule_sha256: Digest
-    runner: Runner
+    runner: PolicyRunner
 
     @property
     def target_gain(self) -> float:

@@ -41,5 +41,12 @@ def results(records: Sequence[PolicyRunRecord], arm: Arm) -> list[RunResult]:
     ]
 
 
+def state_of(record: PolicyRunRecord) -> str:
+    """Return what became of a run in one word: ``reached``, ``censored``, ``error`` or ``aborted``."""
+    if record.process != "completed":
+        return record.process
+    return "censored" if record.censored else "reached"
+
+
 def _finite(value: float | None) -> float | None:
     return None if value is None or value == float("inf") else value

@@ -22,7 +22,14 @@ from roundkit.models.policy_run import (
 )
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.outcome import ending_of
-from roundkit.rules.policy_stopping import chained_gain, charge_of, next_step, reaches, sum_costs
+from roundkit.rules.policy_stopping import (
+    chained_gain,
+    charge_of,
+    next_step,
+    reaches,
+    rules_of,
+    sum_costs,
+)
 
 _SECONDS_AN_HOUR = 3600.0
 _GATE = "gate"
@@ -56,8 +63,7 @@ def step_after(plan: PolicyPlan, slot: PolicySlot, rounds: Sequence[RoundView]) 
     """Return the lanes of a run's next round, or why it has ended."""
     tried = [lane.id for view in rounds for lane in view.plan.lanes]
     return next_step(
-        plan,
-        slot.arm,
+        rules_of(plan, slot.arm),
         gain=chained_gain(_gains(rounds)),
         charged=sum_costs([charge_of(view.ledger.attempts) for view in rounds]),
         planned=planned_lanes(plan, rounds),
@@ -144,9 +150,7 @@ def _rows(launched_utc: datetime | None, rounds: Sequence[RoundView]) -> tuple[P
                 advanced=view.ledger.advanced,
                 gain=view.ledger.gain,
                 total_gain=chained_gain(_gains(rounds[:number])),
-                elapsed_s=(ended - launched_utc).total_seconds()
-                if known and ended and launched_utc
-                else None,
+                elapsed_s=(ended - launched_utc).total_seconds() if ended and launched_utc else None,
                 charged=charge_of(view.ledger.attempts),
             )
         )

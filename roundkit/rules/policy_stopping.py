@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from roundkit.models.attempts import AttemptRecord, Cost
 from roundkit.models.policy_plan import Arm, PolicyPlan
@@ -12,6 +13,37 @@ from roundkit.models.round_plan import LaneBudget
 from roundkit.rules.policy_order import next_lanes
 
 DIMENSIONS: tuple[str, ...] = tuple(LaneBudget.model_fields)
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """What decides about the next round of a run, all of it frozen.
+
+    Attributes:
+        order: Every lane in the frozen order.
+        worst: What one attempt of each lane is charged.
+        total: What the attempts of a run may be charged together.
+        width: How many lanes a round has at most.
+        target_gain: The gain at which a run ends.
+    """
+
+    order: tuple[str, ...]
+    worst: Mapping[str, LaneBudget]
+    total: LaneBudget
+    width: int
+    target_gain: float
+
+
+def rules_of(plan: PolicyPlan, arm: Arm) -> RunRules:
+    """Return the rules of an arm's runs."""
+    lanes = plan.round.lanes
+    return RunRules(
+        order=tuple(lane.id for lane in lanes),
+        worst={lane.id: lane.attempt_worst_case for lane in lanes},
+        total=plan.total_budget,
+        width=plan.lanes_of(arm),
+        target_gain=plan.target_gain,
+    )
 
 
 def chained_gain(gains: Iterable[float]) -> float:
@@ -63,24 +95,20 @@ def lanes_that_fit(
 
 
 def next_step(
-    plan: PolicyPlan, arm: Arm, *, gain: float, charged: Cost, planned: Collection[str], last: str | None
+    rules: RunRules, *, gain: float, charged: Cost, planned: Collection[str], last: str | None
 ) -> tuple[str, ...] | RunEnd:
     """Return the lanes of a run's next round, or why there is none.
 
     Args:
-        plan: The frozen plan.
-        arm: The run's arm.
-        gain: Of its incumbent over its first one.
+        rules: What was frozen.
+        gain: Of the run's incumbent over its first one.
         charged: What its attempts were charged so far.
         planned: Lanes whose entry is planned.
         last: The lane that was tried last.
     """
-    if reaches(gain, plan.target_gain):
+    if reaches(gain, rules.target_gain):
         return "target"
-    order = [lane.id for lane in plan.round.lanes]
-    if not set(order).intersection(planned):
+    waiting = next_lanes(rules.order, planned, last, len(rules.order))
+    if not waiting:
         return "nothing-planned"
-    worst = {lane.id: lane.attempt_worst_case for lane in plan.round.lanes}
-    waiting = next_lanes(order, planned, last, len(order))
-    fitting = lanes_that_fit(waiting, worst, charged, plan.total_budget)
-    return fitting[: plan.lanes_of(arm)] or "budget"
+    return lanes_that_fit(waiting, rules.worst, charged, rules.total)[: rules.width] or "budget"

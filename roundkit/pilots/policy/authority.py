@@ -31,9 +31,8 @@ def refuse_unauthorized(pilot: PolicyFolder) -> None:
     elif run_cost is None:
         problem = "a run may cost any amount: total_budget.micro_usd is not capped"
     elif (used + 1) * run_cost > allowed.micro_usd:
-        problem = (
-            f"run {used + 1} could bring the cost to {(used + 1) * run_cost} micro-USD of {allowed.micro_usd}"
-        )
+        most = (used + 1) * run_cost
+        problem = f"run {used + 1} could bring the cost to {most} micro-USD of {allowed.micro_usd}"
     if problem is not None:
         raise refuse(
             "not-authorized",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from roundkit.audit.policy_material import round_view
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.evidence import open_evidence
@@ -25,8 +26,8 @@ class PolicyFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by the one process that runs the pilot."""
-        return self.root / "run.lock"
+        """Held by the one process that runs the pilot; beside the folder, which is evidence."""
+        return self.root.with_name(f".{self.root.name}.lock")
 
     @property
     def work(self) -> Path:
@@ -93,5 +94,4 @@ def read_round(place: Path) -> RoundView:
     Raises:
         EvidenceProblem: it is damaged.
     """
-    evidence = open_evidence(place)
-    return RoundView(evidence.plan, evidence.ledger, tuple(evidence.experiments()), evidence.digest)
+    return round_view(open_evidence(place))

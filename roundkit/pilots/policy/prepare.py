@@ -1,4 +1,4 @@
-"""``pilot prepare`` of a policy pilot: from the owner's files to a frozen plan, or to every reason why not."""
+"""``pilot prepare`` of a policy pilot: from the owner's files to a frozen plan, or every reason why not."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from roundkit.evidence import policy_layout as layout
 from roundkit.host.devices.machine import machine_identity
 from roundkit.models.base import Provenance
 from roundkit.models.campaign import CampaignPlan
-from roundkit.models.pilot_plan import Runner
-from roundkit.models.policy_plan import PolicyDraft, PolicyPlan
+from roundkit.models.policy_plan import PolicyDraft, PolicyPlan, PolicyRunner
 from roundkit.models.round_plan import RoundDraft
 from roundkit.rounds.prepare_files import Authored, read_authored
 from roundkit.rounds.prepare_look import Look, look_at
@@ -118,7 +117,7 @@ def _own_refusals(files: PolicyFiles, look: Look) -> list[Refusal]:
         found.append(
             Refusal(
                 "other-campaign",
-                f"the pilot is of campaign {draft.campaign_id!r}, and the file is of {campaign.campaign_id!r}",
+                f"the pilot is of campaign {draft.campaign_id!r}, its file of {campaign.campaign_id!r}",
                 files.pilot.at("campaign_id"),
                 "name the campaign of the file",
             )
@@ -170,11 +169,11 @@ def _provenance(campaign: CampaignPlan, round_: RoundDraft) -> Provenance:
     return agent_provenance(freeze_lane(round_.lanes[0], campaign, round_))
 
 
-def runner() -> Runner:
+def runner() -> PolicyRunner:
     """Return what runs a pilot here."""
     checkout = Path(roundkit.__file__).resolve().parent.parent
     revision = Repository(checkout).resolve("HEAD") if (checkout / ".git").exists() else None
-    return Runner(
+    return PolicyRunner(
         version=roundkit.__version__,
         revision=revision,
         python=platform.python_version(),
