@@ -11,7 +11,9 @@ from roundkit.cli.app import report_line
 from roundkit.cli.progress import shown_progress
 
 if TYPE_CHECKING:
-    from roundkit.models.policy_simulation import PolicySimulation
+    from collections.abc import Callable
+
+    from roundkit.models.policy_simulation import PolicySimulation, SimulatedArm
 
 
 def prepare(pilot_file: Path, out: Path) -> None:
@@ -120,7 +122,7 @@ def _show(done: PolicySimulation) -> None:
     table = Table(title=f"{done.pilot_id}: {done.assumptions.pilots:,} simulated pilots, virtual clock")
     for name in ("of one run", *(arm.arm for arm in done.arms)):
         table.add_column(name)
-    for name, shown in (
+    figures: tuple[tuple[str, Callable[[SimulatedArm], str]], ...] = (
         ("censored", lambda arm: f"{arm.censored:.1%}"),
         ("to the target, where reached (min)", lambda arm: _points(arm.target_minutes)),
         ("whole run (min)", lambda arm: _points(arm.minutes)),
@@ -130,7 +132,8 @@ def _show(done: PolicySimulation) -> None:
         ("attempts of agents, mean", lambda arm: f"{arm.attempts:.1f}"),
         ("rounds, mean", lambda arm: f"{arm.rounds:.1f}"),
         ("experiments beside A/A, mean", lambda arm: f"{arm.experiments:.1f}"),
-    ):
+    )
+    for name, shown in figures:
         table.add_row(name, *(shown(arm) for arm in done.arms))
     console.print(table)
     console.print("medians, with the 5 % and 95 % points")
