@@ -70,6 +70,8 @@ def _check_files(material: PolicyMaterial) -> list[Check]:
 
 def _check_plan(material: PolicyMaterial) -> list[Check]:
     plan, found = material.plan, []
+    if material.seal != layout.seal_bytes(digest_bytes(material.plan_bytes)):
+        found.append(Disagreement(layout.SEAL, "does not name the digest of the plan"))
     if digest_bytes(material.campaign_bytes) != plan.campaign_sha256:
         found.append(Disagreement(layout.CAMPAIGN, "not the campaign file that was frozen"))
     schedule = policy_schedule(plan.seed, plan.repetitions)

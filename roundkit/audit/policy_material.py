@@ -19,8 +19,8 @@ from roundkit.rules.policy_run import RoundView
 
 _MOST_BYTES = 16 << 20
 _MOST_NAMES = 10_000
-_RUN_FILES = frozenset({layout.START, layout.LAUNCH, layout.END, layout.RECORD, layout.ROUNDS})
-_TOP = frozenset({layout.PLAN, layout.CAMPAIGN, layout.DECISION, layout.RUNS})
+_RUN_FILES = frozenset({layout.START, layout.LAUNCH, layout.END, layout.RECORD, layout.ROUNDS, layout.BROKEN})
+_TOP = frozenset({layout.PLAN, layout.SEAL, layout.CAMPAIGN, layout.DECISION, layout.RUNS})
 
 RecordType = TypeVar("RecordType", bound=Record)
 
@@ -58,6 +58,7 @@ class PolicyMaterial:
         path: The folder.
         plan: The frozen plan.
         plan_bytes: Its bytes as they lie there.
+        seal: Its digest as it was frozen, with its name.
         campaign_bytes: The campaign file's.
         decision: What was decided; None before every slot is used.
         runs: One for each slot whose folder is there, in the order of the schedule.
@@ -68,6 +69,7 @@ class PolicyMaterial:
     path: Path
     plan: PolicyPlan
     plan_bytes: bytes
+    seal: bytes
     campaign_bytes: bytes
     decision: PolicyDecision | None
     runs: tuple[RunMaterial, ...]
@@ -89,6 +91,7 @@ def read_policy(path: Path) -> PolicyMaterial:
     folder = EvidenceFolder(path)
     plan_bytes = folder.read(layout.PLAN, limit=_MOST_BYTES)
     plan = _parse(PolicyPlan, plan_bytes, layout.PLAN)
+    seal = folder.read(layout.SEAL, limit=_MOST_BYTES)
     campaign = folder.read(layout.CAMPAIGN, limit=_MOST_BYTES)
     problems: list[EvidenceProblem] = []
     extra = [name for name in _names(path) if name not in _TOP and name != layout.WORK]
@@ -98,7 +101,7 @@ def read_policy(path: Path) -> PolicyMaterial:
     runs = [_run(path, slot, extra, problems) for name, slot in expected.items() if name in there]
     decision = _optional(PolicyDecision, path, layout.DECISION, problems)
     return PolicyMaterial(
-        path, plan, plan_bytes, campaign, decision, tuple(runs), tuple(extra), tuple(problems)
+        path, plan, plan_bytes, seal, campaign, decision, tuple(runs), tuple(extra), tuple(problems)
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from roundkit.models.policy_run import PolicyRunRecord
+from roundkit.models.attempts import Cost
+from roundkit.models.policy_run import PairOutcome, PolicyRunRecord
 from roundkit.report import policy_words as words
 from roundkit.report.policy_source import PolicySource
 from roundkit.report.views import Heading, Missing, Table, Value
-from roundkit.rules.policy_bound import measurement_queue_bound
+from roundkit.rules.policy_bound import QueueBound, measurement_queue_bound
 from roundkit.rules.policy_cost import (
     ExperimentCount,
     parallel_experiments,
@@ -17,7 +18,7 @@ from roundkit.rules.policy_result import state_of
 from roundkit.rules.policy_workload import mean_wait_s
 
 _MICRO = 1_000_000
-_NOT_COUNTED = "no counter of its agents tells"
+_NOT_COUNTED = "not counted"
 _UNMEASURABLE = "the standalone gain is not clear of 0"
 
 
@@ -33,7 +34,7 @@ def runs_table(source: PolicySource) -> Table:
         tuple(
             (
                 record.run_id, state_of(record),
-                record.target_s if record.target_s is not None else Missing(state_of(record)),
+                record.target_s if record.target_s is not None else state_of(record),
                 record.wall_s if record.wall_s is not None else Missing(record.process), record.end,
                 len(record.rounds),
                 record.final_gain if record.final_gain is not None else Missing(record.process),
@@ -58,7 +59,7 @@ def pairs_table(source: PolicySource) -> Table:
             (
                 pair.repetition, pair.p_s if pair.p_s is not None else _no_time(source, "P", pair.repetition),
                 pair.s_s if pair.s_s is not None else _no_time(source, "S", pair.repetition),
-                pair.ratio if pair.ratio is not None else Missing("a time is missing"), pair.winner,
+                _ratio(pair), pair.winner,
             )
             for pair in pairs
         ),
@@ -75,7 +76,7 @@ def arms_table(source: PolicySource) -> Table:
         ("time to the target", words.times),
         ("final gain", words.gains),
         ("device-hours", lambda own: words.spread([record.device_hours for record in own])),
-        ("utilization of device sets", lambda own: words.spread([record.utilization for record in own])),
+        ("utilization of device sets", lambda own: words.shares([record.utilization for record in own])),
         ("mean wait for a device", lambda own: words.spread([_wait(record) for record in own], " s")),
         ("tokens", lambda own: words.spread([record.tokens for record in own])),
         ("USD", lambda own: words.spread([_usd(record) for record in own])),
@@ -96,14 +97,13 @@ def costs_table(source: PolicySource) -> Table:
     return Table(
         "What each run used",
         (
-            Heading("run", "code"), Heading("charged wall (s)", "number"),
-            Heading("charged tokens", "number"), Heading("tokens", "number"), Heading("USD", "number"),
+            Heading("run", "code"), Heading("charged"), Heading("tokens", "number"), Heading("USD", "number"),
             Heading("device-hours", "number"),
             Heading("utilization", "percent"), Heading("mean wait (s)", "number"), Heading("experiments"),
         ),
         tuple(
             (
-                record.run_id, record.charged.wall_s, record.charged.tokens,
+                record.run_id, _charged(record.charged) or Missing("no attempt was capped"),
                 record.tokens if record.tokens is not None else Missing(_NOT_COUNTED),
                 _usd(record) if _usd(record) is not None else Missing(_NOT_COUNTED),
                 record.device_hours, record.utilization, _wait(record), _counts(record.experiments),
@@ -191,7 +191,7 @@ def places_table(source: PolicySource) -> Table:
 def queue_bound_table(source: PolicySource) -> Table:
     """The measurement-queue bound of every round."""
     rows = [
-        (run, bound.round_id, bound.tickets, bound.tickets_s, bound.close_s, bound.total_s)
+        (run, bound.round_id, bound.tickets, *_bounded(bound))
         for run, views in source.views.items()
         for bound in map(measurement_queue_bound, views)
     ]
@@ -230,9 +230,30 @@ def rounds_table(source: PolicySource) -> Table:
     )  # fmt: skip
 
 
-def _no_time(source: PolicySource, arm: str, repetition: int) -> Missing:
+def _no_time(source: PolicySource, arm: str, repetition: int) -> str:
     states = {record.run_id: state_of(record) for record in source.records}
-    return Missing(states.get(f"{arm}.{repetition}", "not run"))
+    return states.get(f"{arm}.{repetition}", "not run")
+
+
+def _ratio(pair: PairOutcome) -> Value:
+    """Return a pair's ratio, or its limit where one of both is censored."""
+    if pair.ratio is not None:
+        return pair.ratio
+    limits = {"P": "0, the limit", "S": "infinite, the limit"}
+    return limits.get(pair.winner) or Missing("no first")
+
+
+def _charged(cost: Cost) -> str:
+    units = {"turns": "turns", "tokens": "tokens", "micro_usd": "micro-USD", "wall_s": "s"}
+    amounts = ((getattr(cost, name), unit) for name, unit in units.items())
+    return ", ".join(f"{amount:,} {unit}" for amount, unit in amounts if amount is not None)
+
+
+def _bounded(bound: QueueBound) -> tuple[Value, ...]:
+    if not bound.tickets:
+        nothing = Missing("nothing measured")
+        return (nothing, nothing, nothing)
+    return (bound.tickets_s, bound.close_s, bound.total_s)
 
 
 def _wait(record: PolicyRunRecord) -> float | None:

@@ -95,7 +95,12 @@ def spread(values: Sequence[float | int | None], unit: str = "") -> str:
 
 def gains(records: Sequence[PolicyRunRecord]) -> str:
     """Return median and range of final gains."""
-    known = [record.final_gain for record in records if record.final_gain is not None]
+    return shares([record.final_gain for record in records])
+
+
+def shares(values: Sequence[float | None]) -> str:
+    """Return median and range of fractions that are known, as per cent."""
+    known = [value for value in values if value is not None]
     if not known:
         return "none"
     return f"{percent(median(known))} ({percent(min(known))} to {percent(max(known))})"

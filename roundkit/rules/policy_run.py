@@ -130,12 +130,6 @@ def derive_run(
     )
 
 
-def agent_seconds(view: RoundView) -> tuple[float, ...]:
-    """Return the wall clock of each agent's run of a round, in seconds; the waiting for verdicts is in it."""
-    runs = [attempt.run for attempt in view.ledger.attempts if attempt.run is not None]
-    return tuple((run.ended_utc - run.started_utc).total_seconds() for run in runs)
-
-
 def _rows(launched_utc: datetime | None, rounds: Sequence[RoundView]) -> tuple[PolicyRound, ...]:
     rows = []
     for number, view in enumerate(rounds, 1):

@@ -11,6 +11,7 @@ from roundkit.models.policy_plan import Arm, PolicyPlan
 from roundkit.models.policy_run import RunEnd
 from roundkit.models.round_plan import LaneBudget
 from roundkit.rules.policy_order import next_lanes
+from roundkit.stats.rounding import round_gain
 
 DIMENSIONS: tuple[str, ...] = tuple(LaneBudget.model_fields)
 
@@ -49,9 +50,10 @@ def rules_of(plan: PolicyPlan, arm: Arm) -> RunRules:
 def chained_gain(gains: Iterable[float]) -> float:
     """Return the gain of several rounds one after the other, a fraction.
 
-    A gain is ``1 - exp(-delta)``, and log gains add: the whole is ``1 - product(1 - gain)``.
+    A gain is ``1 - exp(-delta)``, and log gains add: the whole is ``1 - product(1 - gain)``. It is rounded
+    as recorded gains are, so that it is the same on every machine.
     """
-    return 1.0 - math.prod(1.0 - gain for gain in gains)
+    return round_gain(1.0 - math.prod(1.0 - gain for gain in gains))
 
 
 def reaches(gain: float, target: float) -> bool:

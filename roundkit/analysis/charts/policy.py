@@ -28,7 +28,7 @@ _ROW_HEIGHT = 30
 
 def time_to_target(curve: pl.DataFrame) -> alt.LayerChart:
     """The share of an arm's runs that have not reached the target, by seconds from the first launch."""
-    x = alt.X("time_s:Q", title="seconds from the first launch", scale=alt.Scale(domainMin=0))
+    x = _seconds()
     y = alt.Y(
         "without_target_percent:Q",
         title="runs without the target (%)",
@@ -42,7 +42,7 @@ def time_to_target(curve: pl.DataFrame) -> alt.LayerChart:
     lines = (
         alt.Chart()
         .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=x, y=y, color=colour, strokeDash=alt.StrokeDash("arm:N", scale=_DASHES, title="arm"))
+        .encode(x=x, y=y, color=colour, strokeDash=alt.StrokeDash("arm:N", scale=_DASHES, legend=None))
     )
     shape = alt.Shape("event:N", scale=_SHAPES, title="run")
     points = (
@@ -81,7 +81,7 @@ def runs_and_bounds(
         missing=pl.when(pl.col("time_s").is_null()).then(pl.format("{}: no time", "state")),
     )
     y = rows_axis("run", frame)
-    x = alt.X("time_s:Q", title="seconds from the first launch", scale=alt.Scale(domainMin=0))
+    x = _seconds()
     colour = alt.Color("arm:N", scale=_COLOURS, title="arm")
     shape = alt.Shape("state:N", scale=_SHAPES, title="run")
     tips = tip({"run:N": "run", "arm:N": "arm", "time_s:Q": "seconds", "state:N": "run"})
@@ -93,7 +93,10 @@ def runs_and_bounds(
     )
     bounds = [
         layer
-        for value, name in ((parallel_s, "side by side"), (serial_s, "one after the other"))
+        for value, name in (
+            (parallel_s, "side by side: max(A+sM, N·s·M/D)"),
+            (serial_s, "one after the other: N(A+sM)"),
+        )
         if value is not None
         for layer in (vertical(value), _label(value, name))
     ]
@@ -104,6 +107,15 @@ def runs_and_bounds(
         subtitle="the bounds leave out launches, A/A checks, composition and reruns, which runs have",
         description=f"{frame.height} runs by arm, with two vertical lines at the bounds.",
         height=_ROW_HEIGHT * max(2, frame.height),
+    )
+
+
+def _seconds() -> alt.X:
+    return alt.X(
+        "time_s:Q",
+        title="seconds from the first launch",
+        scale=alt.Scale(domainMin=0),
+        axis=alt.Axis(tickCount=8),
     )
 
 

@@ -58,6 +58,7 @@ def open_policy(root: Path) -> PolicyFolder:
     path = root / layout.PLAN
     try:
         data, campaign = path.read_bytes(), (root / layout.CAMPAIGN).read_bytes()
+        seal = (root / layout.SEAL).read_bytes()
     except OSError as error:
         raise refuse(
             "not-a-pilot", f"no frozen pilot at {root}", place=str(root), remedy="run `pilot prepare` first"
@@ -66,6 +67,7 @@ def open_policy(root: Path) -> PolicyFolder:
     expected = policy_schedule(plan.seed, plan.repetitions)
     if (
         plan.to_bytes() != data
+        or seal != layout.seal_bytes(digest_bytes(data))
         or digest_bytes(campaign) != plan.campaign_sha256
         or (plan.schedule, plan.schedule_sha256) != (expected, schedule_digest(expected))
     ):

@@ -190,6 +190,7 @@ def _write(plan: PolicyPlan, campaign: bytes, out: Path) -> None:
         (making / layout.RUNS).mkdir()
         atomic_write(making / layout.CAMPAIGN, campaign)
         atomic_write(making / layout.PLAN, plan.to_bytes())
+        atomic_write(making / layout.SEAL, layout.seal_bytes(plan.digest()))
         making.rename(out)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)

@@ -11,7 +11,7 @@ from roundkit.core.errors import RoundkitError, refuse
 from roundkit.core.files import atomic_write, sync_folder
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import policy_layout as layout
-from roundkit.measure.trees import copy_tree, remove_tree
+from roundkit.measure.trees import remove_tree
 from roundkit.models.base import Record
 from roundkit.models.policy_plan import PolicySlot
 from roundkit.models.policy_run import (
@@ -23,13 +23,10 @@ from roundkit.models.policy_run import (
     RunProcess,
 )
 from roundkit.pilots.policy.authority import refuse_unauthorized
-from roundkit.pilots.policy.folder import PolicyFolder, open_policy, read_round, read_rounds
+from roundkit.pilots.policy.folder import PolicyFolder, open_policy, read_rounds
+from roundkit.pilots.policy.one_round import RunStopped, keep_broken, run_round
 from roundkit.pilots.policy.orphans import end_former_rounds
 from roundkit.pilots.policy.workplace import Workplace
-from roundkit.rounds.close import close
-from roundkit.rounds.drive import drive_lanes
-from roundkit.rounds.launch import launch
-from roundkit.rounds.layout import RoundFolder, evidence_folder, read_plan
 from roundkit.rounds.locks import hold_lock
 from roundkit.rules.policy_result import decision_of
 from roundkit.rules.policy_run import RoundView, derive_run, step_after
@@ -42,7 +39,8 @@ def run_policy(
 ) -> PolicyDecision | None:
     """Run what is left of a pilot's schedule, in its order, and decide once every slot is used.
 
-    A run that a killed process left is kept as aborted; its slot is used, and the next one goes on.
+    A run that a killed process left is kept as aborted; its slot is used, and the next one goes on. After a
+    run that broke the pilot stops, so that what broke it uses no more slots.
 
     Args:
         root: The pilot's folder.
@@ -56,6 +54,7 @@ def run_policy(
     Raises:
         Refused: ``not-a-pilot``, ``plan-changed``, ``pilot-running``, ``unknown-run``, ``slot-used`` or
             ``not-authorized``, where the pilot is blocked.
+        RunStopped: somebody stopped it; the run that was going on is kept as aborted.
     """
     pilot = open_policy(root)
     with hold_lock(pilot.lock, code="pilot-running", what="a run of this pilot"):
@@ -67,6 +66,10 @@ def run_policy(
                 record = _run_slot(pilot, slot, report)
                 report(f"{slot.run_id}: {_sentence(record)}")
                 task.advance()
+                if record.process != "completed":
+                    # Whatever broke it would most likely break the next one too, and use its slot.
+                    report("the pilot stops here; run it again to go on with the next run")
+                    break
         return _decide(pilot, report)
 
 
@@ -107,8 +110,15 @@ def _run_slot(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> PolicyRu
         views: list[RoundView] = []
         while not isinstance(lanes := step_after(pilot.plan, slot, views), str):
             report(f"{slot.run_id}: round {len(views) + 1} of {', '.join(lanes)}")
-            views.append(_one_round(pilot, slot, work.freeze_round(len(views) + 1, lanes), report))
+            folder = work.freeze_round(len(views) + 1, lanes)
+            _note_launch(pilot, slot)
+            views.append(run_round(folder, pilot.rounds(slot), report))
         _write_end(pilot, slot, "completed", "")
+    except RunStopped as stopped:
+        _write_end(pilot, slot, "aborted", _first_line(stopped))
+        _end_work(pilot, slot, report)
+        _write_record(pilot, slot)
+        raise
     except (RoundkitError, OSError) as error:
         report(f"{slot.run_id} broke: {error}")
         _write_end(pilot, slot, "error", _first_line(error))
@@ -116,31 +126,18 @@ def _run_slot(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> PolicyRu
     return _write_record(pilot, slot)
 
 
-def _one_round(pilot: PolicyFolder, slot: PolicySlot, folder: RoundFolder, report: Report) -> RoundView:
-    """Launch, drive, measure and close one round; keep a copy of its evidence with the pilot."""
-    plan = read_plan(folder)
-    launched = pilot.run(slot) / layout.LAUNCH
-    if not launched.exists():
-        moment = PolicyLaunch(
-            format="roundkit-policy-launch/1",
-            plan_sha256=pilot.plan.digest(),
-            run_id=slot.run_id,
-            launched_utc=now_utc(),
-        )
-        _write_once(launched, moment)
-    launch(folder, posted_digest=plan.digest())
-    drive_lanes(folder, with_serve=True, report=report)
-    close(folder, report=report)
-    return _kept_evidence(evidence_folder(plan), pilot.rounds(slot) / plan.round_id)
-
-
-def _kept_evidence(source: Path, target: Path) -> RoundView:
-    making = target.with_name(f".{target.name}.copying")
-    remove_tree(making)
-    copy_tree(source, making)
-    making.rename(target)
-    sync_folder(target.parent)
-    return read_round(target)
+def _note_launch(pilot: PolicyFolder, slot: PolicySlot) -> None:
+    """Start the run's clock, right before its first launch."""
+    path = pilot.run(slot) / layout.LAUNCH
+    if path.exists():
+        return
+    moment = PolicyLaunch(
+        format="roundkit-policy-launch/1",
+        plan_sha256=pilot.plan.digest(),
+        run_id=slot.run_id,
+        launched_utc=now_utc(),
+    )
+    _write_once(path, moment)
 
 
 def _bury_broken(pilot: PolicyFolder, report: Report) -> None:
@@ -161,6 +158,7 @@ def _bury_broken(pilot: PolicyFolder, report: Report) -> None:
 def _end_work(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> None:
     work = Workplace(pilot, slot).root
     end_former_rounds(work, report)
+    keep_broken(work, pilot.rounds(slot), pilot.run(slot) / layout.BROKEN)
     remove_tree(work)
     if pilot.work.is_dir() and not any(pilot.work.iterdir()):
         pilot.work.rmdir()
