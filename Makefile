@@ -10,10 +10,12 @@ DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
-REPORTS := audit_evidence explore_ledger round_report
+POLICY := /tmp/roundkit-policy-evidence
+POLICY_EVIDENCE := evidence/knobs/pilots/p-versus-s
+REPORTS := audit_evidence explore_ledger policy_report round_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence clean
+.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,13 +68,25 @@ lock: $(READY) ## Write the lock file anew from pyproject.toml
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 # In a neutral folder and with the system's interpreter, so that no author's paths are published.
-evidence: $(READY) ## Regenerate the committed evidence (after a change of its format or of a rule)
+evidence: $(READY) policy-evidence ## Regenerate the committed evidence (after a change of its format or of a rule)
 	@$(BIN)/roundkit demo --python /usr/bin/python3 --out $(NEUTRAL)
 	@rm -rf evidence/code-search
 	@mkdir -p evidence
 	@cp -r $(NEUTRAL)/campaign/evidence/code-search evidence/code-search
 	@# Notebooks whose outputs are committed: whatever shows the evidence above.
 	@for name in $(REPORTS); do $(BIN)/roundkit notebook $$name --out notebooks/$$name.ipynb || exit 1; done
+
+# Needs two cores, and some five minutes.
+policy-evidence: $(READY) ## Regenerate the committed evidence of the policy pilot alone
+	@rm -rf $(POLICY)
+	@$(BIN)/roundkit pilot example $(POLICY) --python /usr/bin/python3 --repetitions 3
+	@$(BIN)/roundkit pilot prepare $(POLICY)/pilot.yaml --out $(POLICY)/pilot
+	@$(BIN)/roundkit pilot run $(POLICY)/pilot
+	@$(BIN)/roundkit pilot audit $(POLICY)/pilot
+	@rm -rf $(POLICY_EVIDENCE) $(POLICY_EVIDENCE).html
+	@mkdir -p $(dir $(POLICY_EVIDENCE))
+	@cp -r $(POLICY)/pilot $(POLICY_EVIDENCE)
+	@$(BIN)/roundkit pilot report $(POLICY_EVIDENCE) --out $(POLICY_EVIDENCE).html
 
 clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -56,6 +56,7 @@ for _module in (
     "trial",
     "swarmflow",
     "evidence",
+    "pilot",
     "notebooks",
     "frames",
     "host",
