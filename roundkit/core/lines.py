@@ -57,9 +57,7 @@ def append_line(root: Path, name: str, make: Callable[[bytes], bytes], *, limit:
         Refused: ``missing-file``, ``not-a-file``, ``hard-linked``, ``foreign-file``, ``too-large``,
             ``replaced``, or what ``make`` refuses.
     """
-    with _opened(root, name) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _check(root, name, descriptor)
+    with _locked(root, name) as descriptor:
         known = _read(descriptor, limit, name)
         line = make(known)
         if len(known) + len(line) + 1 > limit:
@@ -67,6 +65,25 @@ def append_line(root: Path, name: str, make: Callable[[bytes], bytes], *, limit:
         _write(descriptor, line + b"\n")
         os.fsync(descriptor)
     return line
+
+
+@contextmanager
+def held_lines(root: Path, name: str, *, limit: int) -> Iterator[bytes]:
+    """Hold the lock of a file of lines, so that nobody appends meanwhile, and give its bytes.
+
+    Raises:
+        Refused: as :func:`append_line`.
+    """
+    with _locked(root, name) as descriptor:
+        yield _read(descriptor, limit, name)
+
+
+@contextmanager
+def _locked(root: Path, name: str) -> Iterator[int]:
+    with _opened(root, name) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _check(root, name, descriptor)
+        yield descriptor
 
 
 @contextmanager

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+FROZEN_PROMPT, FROZEN_GUIDE = "frozen prompt", "frozen guide"
+"""Names under which a trial's files hold the task's frozen prompt and the variant's frozen guide."""
+
 
 @dataclass(frozen=True)
 class Artifact:

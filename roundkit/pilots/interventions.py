@@ -10,7 +10,7 @@ from roundkit.core.lines import append_line, create_exclusively
 from roundkit.evidence.pilot_layout import INTERVENTIONS
 from roundkit.models.pilot_review import Intervention, InterventionKind
 from roundkit.rules.pilot_interventions import intervention_refusals, next_intervention
-from roundkit.rules.pilot_wire import WireProblem
+from roundkit.rules.pilot_lines import LinesProblem
 
 MAX_LEDGER_BYTES = 1 << 20
 
@@ -48,7 +48,7 @@ def intervene(pilot: Path, trial: str, *, kind: InterventionKind, by: str, note:
     def entry(ledger: bytes) -> bytes:
         try:
             made.append(next_intervention(ledger, kind=kind, by=by, note=note, at_utc=now_utc()))
-        except WireProblem as problem:
+        except LinesProblem as problem:
             raise refuse(
                 "bad-ledger",
                 str(problem),

@@ -12,7 +12,7 @@ import pytest
 from roundkit.core.errors import Refused
 from roundkit.pilots.interventions import create_ledger, intervene
 from roundkit.rules.pilot_interventions import read_interventions
-from roundkit.rules.pilot_wire import WireProblem
+from roundkit.rules.pilot_lines import LinesProblem
 
 TRIAL = "trials/001-rename.plain.1"
 EACH = 20
@@ -125,7 +125,7 @@ def test_p08_a_changed_ledger_takes_no_more_lines(pilot: Path) -> None:
         "not canonical": whole.replace(b'"by":"op",', b'"by": "op",', 1),
     }
     for name, data in damaged.items():
-        with pytest.raises(WireProblem):
+        with pytest.raises(LinesProblem):
             read_interventions(data)
         ledger_of(pilot).write_bytes(data)
         with pytest.raises(Refused, match=r"\[bad-ledger\]"):
