@@ -1,1 +1,1 @@
-"""Floor 5: pilots, which compare ways of working; they may use everything that rounds use."""
+"""Floor 5: pilots: frozen matrices of trials, run through one gateway and kept whole."""
