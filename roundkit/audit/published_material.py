@@ -23,7 +23,9 @@ def read_published(path: Path) -> Cohort:
 
 def published_cohort(source: PublishedCohort) -> Cohort:
     """Return a published cohort in the form in which cohorts are reported; nothing is filled in."""
-    reasons = {entry.item: f"missing: {entry.what}: {entry.reason}" for entry in source.not_recorded}
+    reasons: dict[str | None, str] = {
+        entry.item: f"missing: {entry.what}: {entry.reason}" for entry in source.not_recorded
+    }
     return Cohort(
         pilot_id=source.pilot_id,
         campaign_id=source.campaign_id,

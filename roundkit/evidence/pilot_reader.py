@@ -160,7 +160,8 @@ class PilotReader:
         return TrialFiles(folder, {**artifacts, **frozen}, self._candidate(folder))
 
     def _below(self, folder: str) -> list[Path]:
-        found, pending = [], [self.root / folder]
+        found: list[Path] = []
+        pending = [self.root / folder]
         while pending:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:

@@ -84,9 +84,8 @@ def tuple_table(pilot: PilotSource) -> Table:
             Heading("#", "number"),
             Heading("tuple", "code"),
             Heading("process"),
-            Heading("source's word"),
             Heading("acceptance", "verdict"),
-            Heading("checks passed"),
+            Heading("checks"),
             Heading("calls", "number"),
             Heading("failed calls", "number"),
             Heading("wall (s)", "number"),
@@ -308,14 +307,13 @@ def _pair_cells(row: Observation | None) -> list[Value]:
 
 def _tuple_row(row: Observation) -> tuple[Value, ...]:
     if row.state != "recorded":
-        nothing: tuple[Value, ...] = (None,) * 8
+        nothing: tuple[Value, ...] = (None,) * 7
         return (row.slot.order, row.tuple_id, row.state, *nothing, "no", _NO_RECORD)
     passed = sum(result.outcome == "passed" for result in row.checks)
     return (
         row.slot.order,
         row.tuple_id,
         row.process,
-        row.process_word,
         row.acceptance or "nothing to check",
         f"{passed} of {len(row.checks)}" if row.checks else None,
         row.calls,
@@ -324,5 +322,5 @@ def _tuple_row(row: Observation) -> tuple[Value, ...]:
         words.seconds(row.validation_ms, "not recorded"),
         Missing("ineligible") if row.eligibility.interventions is None else row.eligibility.interventions,
         "yes" if row.eligibility.eligible else "no",
-        row.detail or None,
+        row.detail or (f"{row.process_word} in the source" if row.process_word != row.process else None),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from roundkit.core.canonical import digest_bytes
 from roundkit.models.pilot_cohort import Cohort, Observation
 from roundkit.models.pilot_findings import AuthoredFinding, FailureClass, Finding
+from roundkit.rules.pilot_answers import WRITE
 from roundkit.rules.pilot_eligibility import ITEMS
 
 CLASS_WORDS: dict[FailureClass, str] = {
@@ -25,7 +26,7 @@ CLASS_WORDS: dict[FailureClass, str] = {
 PUBLISHED_FILE = "published.json"
 _ANEW = "roundkit pilot run NEW_PILOT_DIR --only {tuple}, in a pilot prepared anew from the same file"
 _NOT_FOUND = frozenset({"missing", "refused", "malformed"})
-_NOT_RECOVERED = frozenset({"no-next-write", "rejected-stale-write", "wrong-digest", "malformed"})
+_NOT_RECOVERED = frozenset({"no-next-write", "wrong-digest", "malformed"})
 
 
 @dataclass(frozen=True)
@@ -177,15 +178,14 @@ def _discovery(cohort: Cohort) -> Iterator[_Seen]:
                 "calls by the gateway's own codes, which pilots here record",
             )  # fmt: skip
         return
-    counts = {row.tuple_id: Counter(call.code for call in row.gateway) for row in cohort.observations}
     rows = tuple(
         (row, times)
         for row in cohort.observations
-        if (times := sum(counts[row.tuple_id][code] for code in _NOT_FOUND))
+        if (times := sum(call.code in _NOT_FOUND for call in row.gateway))
     )
     if not rows:
         return
-    whole: Counter[str] = sum(counts.values(), Counter())
+    whole = Counter[str](call.code for row in cohort.observations for call in row.gateway)
     missed, calls = sum(times for _, times in rows), sum(whole.values())
     by_code = ", ".join(f"{whole[code]:,} {code}" for code in sorted(_NOT_FOUND) if whole[code])
     yield _Seen(
@@ -198,18 +198,26 @@ def _discovery(cohort: Cohort) -> Iterator[_Seen]:
 
 
 def _recovery(cohort: Cohort) -> Iterator[_Seen]:
-    rows = tuple(
-        (row, 1) for row in cohort.observations if (row.eligibility.recovery or "") in _NOT_RECOVERED
-    )
+    rows = tuple((row, 1) for row in cohort.observations if _unrecovered(cohort, row))
     if rows:
         kinds = Counter(row.eligibility.recovery for row, _ in rows)
         words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=str))
         yield _Seen(
             "not-recovered", "stale-recovery", rows, "drift.json",
-            f"After the file had changed, {len(rows)} agents did not write it with the new content's digest: "
-            f"{words}.",
+            f"After the file had changed, {len(rows)} agents never wrote it over its new content; their next "
+            f"write: {words}.",
             "roundkit pilot audit PILOT_DIR", "how a stale answer tells an agent to read again",
         )  # fmt: skip
+
+
+def _unrecovered(cohort: Cohort, row: Observation) -> bool:
+    """Say whether nothing of a drifted file's new content was ever written over."""
+    drift = cohort.plan.task(row.slot.task).task.drift if cohort.plan is not None else None
+    if drift is None or row.eligibility.recovery != "rejected-stale-write":
+        return row.eligibility.recovery in _NOT_RECOVERED
+    writes = [call for call in row.gateway if call.tool == WRITE and call.path == drift.path]
+    stale = [call.sequence for call in writes if call.code == "stale"]
+    return not any(call.code == "ok" and call.sequence > min(stale, default=0) for call in writes)
 
 
 def _proposals(cohort: Cohort) -> Iterator[_Seen]:

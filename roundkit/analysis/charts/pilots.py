@@ -11,7 +11,7 @@ _OUTCOMES = ("passed", "failed", "unavailable", "nothing to check")
 _COLOURS = (BLUE, ORANGE, GREY, INK)
 _PROCESSES = ("completed", "timeout", "error", "aborted", "none")
 _SHAPES = ("circle", "triangle-right", "cross", "square", "stroke")
-_ROW_HEIGHT = 30
+_ROW_HEIGHT = 36
 _BAR = 9
 
 
@@ -24,7 +24,7 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
             repetition="repetition",
             acceptance=pl.col("acceptance").fill_null("nothing to check"),
             process=pl.col("process").fill_null("none"),
-            checks=pl.format("{} of {} checks", "checks_passed", _all_checks()),
+            checks=pl.format("{}/{}", "checks_passed", _all_checks()),
             eligible=pl.when(pl.col("eligible")).then(pl.lit("yes")).otherwise(pl.lit("no")),
             order="order",
         )
@@ -35,7 +35,7 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
     accepted = int((frame["acceptance"] == "passed").sum())
     outcomes = [name for name in _OUTCOMES if name in frame["acceptance"].to_list()]
     processes = [name for name in _PROCESSES if name in frame["process"].to_list()]
-    y = alt.Y("row:N", sort=frame["row"].unique(maintain_order=True).to_list(), title=None)
+    y = alt.Y("row:N", sort=frame["row"].unique(maintain_order=True).to_list(), title=None, axis=_two_lines())
     x = alt.X("repetition:O", title="repetition", axis=alt.Axis(labelAngle=0, orient="top", domain=False))
     colour = alt.Scale(domain=outcomes, range=[_COLOURS[_OUTCOMES.index(name)] for name in outcomes])
     shape = alt.Scale(domain=processes, range=[_SHAPES[_PROCESSES.index(name)] for name in processes])
@@ -49,12 +49,12 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
         color=alt.Color("acceptance:N", scale=colour, title="acceptance"),
         shape=alt.Shape("process:N", scale=shape, title="process"),
     )  # fmt: skip
-    words = alt.Chart().mark_text(dx=14, align="left", color=INK).encode(x=x, y=y, text="checks:N")
+    words = alt.Chart().mark_text(dx=11, align="left", color=INK).encode(x=x, y=y, text="checks:N")
     return finish(
         [points, words],
         rows_of(frame),
         title="What came of every tuple",
-        subtitle=f"{accepted} of {frame.height} accepted; {ended}",
+        subtitle=f"{accepted} of {frame.height} accepted; {ended}; beside each mark, checks that passed",
         description=f"{frame.height} tuples by task, variant and repetition: {accepted} accepted, {ended}.",
         height=_ROW_HEIGHT * max(1, frame["row"].n_unique()),
     )
@@ -75,7 +75,8 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
     )
     variants = frame["variant"].unique(maintain_order=True).sort().to_list()
     calls, failed = int(frame["calls"].sum()), int(frame["failed_calls"].sum())
-    y = alt.Y("pair:N", sort=frame["pair"].unique(maintain_order=True).to_list(), title=None)
+    pairs = frame["pair"].unique(maintain_order=True).to_list()
+    y = alt.Y("pair:N", sort=pairs, title=None, axis=_two_lines())
     offset = alt.YOffset("variant:N", scale=alt.Scale(domain=variants))
     tips = tip({
         "pair:N": "task and repetition", "variant:N": "variant", "calls:Q": "calls",
@@ -97,8 +98,12 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
         title="Tool calls",
         subtitle=f"{calls:,} calls, of which {failed:,} failed; descriptive, over every tuple",
         description=f"Calls of {frame.height} tuples, pairs side by side: {calls} calls, {failed} failed.",
-        height=(2 + (_BAR + 3) * max(1, len(variants))) * max(1, frame["pair"].n_unique()),
+        height=(10 + (_BAR + 3) * max(1, len(variants))) * max(1, frame["pair"].n_unique()),
     )
+
+
+def _two_lines() -> alt.Axis:
+    return alt.Axis(labelExpr="split(datum.label, ' · ')", labelOverlap=False)
 
 
 def _all_checks() -> pl.Expr:
