@@ -55,6 +55,7 @@ for _module in (
     "trial",
     "swarmflow",
     "pilot",
+    "pilot_review",
     "evidence",
     "notebooks",
     "frames",

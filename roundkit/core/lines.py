@@ -11,10 +11,9 @@ from pathlib import Path
 
 from roundkit.core.beneath import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, openat2
 from roundkit.core.errors import refuse
-from roundkit.core.files import sync_folder
+from roundkit.core.files import write_new
 
 _CHUNK_BYTES = 1 << 16
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = BENEATH | NO_SYMLINKS | NO_MAGICLINKS
 
 
@@ -26,7 +25,7 @@ def create_exclusively(path: Path, data: bytes = b"") -> None:
         OSError: the folder is missing or cannot be written.
     """
     try:
-        descriptor = os.open(path, _NEW, 0o644)
+        write_new(path, data)
     except FileExistsError as error:
         raise refuse(
             "exists",
@@ -34,11 +33,6 @@ def create_exclusively(path: Path, data: bytes = b"") -> None:
             place=path.name,
             remedy="leave it as it is: it is part of the record",
         ) from error
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    sync_folder(path.parent)
 
 
 def append_line(root: Path, name: str, make: Callable[[bytes], bytes], *, limit: int) -> bytes:

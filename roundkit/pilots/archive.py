@@ -17,7 +17,7 @@ from roundkit.evidence import pilot_layout as layout
 from roundkit.measure.trees import copy_tree, list_files
 from roundkit.models.pilot_trial import ArchivedFile, TrialRecord
 
-_NOT_FIXED = (layout.RECORD, layout.INTERVENTIONS)
+_NOT_FIXED = (layout.RECORD,)
 _DIFFERENT = 1
 
 
@@ -33,7 +33,7 @@ def whole_tree(folder: Path) -> str:
 def archived_files(trial: Path) -> tuple[ArchivedFile, ...]:
     """Return every file of a trial's folder that does not change any more, by path.
 
-    The ledger of interventions may grow, and a review may come; they are bound by their own records.
+    The ledger of interventions may grow, and its beginning is fixed; a review, which may come, binds itself.
 
     Raises:
         OSError: a file cannot be read.
@@ -81,6 +81,9 @@ def check_archive(trial: Path, record: TrialRecord) -> None:
     """
     recorded = {file.path: file for file in record.files}
     found = {file.path: file for file in archived_files(trial)}
+    grown = found.get(layout.INTERVENTIONS)
+    if grown is not None and _begins_with(trial / layout.INTERVENTIONS, recorded.get(layout.INTERVENTIONS)):
+        found[layout.INTERVENTIONS] = recorded[layout.INTERVENTIONS]
     problems = list(_differences(recorded, found))
     if problems:
         raise refuse(
@@ -99,6 +102,13 @@ def _differences(recorded: dict[str, ArchivedFile], found: dict[str, ArchivedFil
             yield f"{path} is new"
         elif recorded[path] != found[path]:
             yield f"{path} is different"
+
+
+def _begins_with(ledger: Path, fixed: ArchivedFile | None) -> bool:
+    if fixed is None or ledger.is_symlink():
+        return False
+    with ledger.open("rb") as stream:
+        return digest_bytes(stream.read(fixed.size)) == fixed.sha256
 
 
 def _archived(trial: Path, name: str) -> ArchivedFile:

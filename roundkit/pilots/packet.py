@@ -121,6 +121,26 @@ def all_packets(pilot: Path) -> list[Packet]:
     return sorted(_there(folder, folder.plan()), key=lambda packet: packet.code)
 
 
+def make_all(pilot: Path) -> list[str]:
+    """Write the packet of every trial that has none and could have one, in an order drawn by chance.
+
+    Returns:
+        Why each trial that has no packet has none, without its name.
+
+    Raises:
+        EvidenceProblem: there is no plan that can be read.
+    """
+    slots = list(PilotReader(pilot).plan().schedule)
+    secrets.SystemRandom().shuffle(slots)
+    problems = []
+    for slot in slots:
+        try:
+            make_packet(pilot, slot.tuple_id)
+        except Refused as refused:
+            problems += [f"[{each.code}] {each.place}" for each in refused.refusals]
+    return sorted(problems)
+
+
 def copy_packet(packet: Packet, out: Path) -> list[Path]:
     """Copy a packet's files into a new folder, whose path a reviewer may see.
 

@@ -27,6 +27,7 @@ from roundkit.pilots.gateway.programs import Program
 from roundkit.pilots.gateway.service import GatewayService
 from roundkit.pilots.gateway.tools import Tools
 from roundkit.pilots.gateway.wire import Wire
+from roundkit.pilots.interventions import create_ledger
 from roundkit.pilots.trial_record import Course, write_record
 from roundkit.rules.pilot_outcome import process_outcome, prompt_bytes
 from roundkit.rules.pilot_wire import presentation_of
@@ -117,8 +118,7 @@ class Trial:
 
     def _lay_out(self, prompt: bytes) -> None:
         path = self.place.path
-        # Empty from the start, so that no intervention is something else than none recorded.
-        write_new(path / layout.INTERVENTIONS, b"")
+        create_ledger(path)
         write_new(path / layout.PROMPT, prompt)
         fixture = self.folder.root / layout.task_input(self.place.task, "fixture")
         copy_tree(fixture, path / _PART)
