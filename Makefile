@@ -10,7 +10,7 @@ DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
-REPORTS := audit_evidence explore_ledger round_report
+REPORTS := audit_evidence explore_ledger pilot_report round_report
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence clean

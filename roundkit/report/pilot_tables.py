@@ -63,7 +63,6 @@ def pair_table(pilot: PilotSource) -> Table:
             Heading(f"{variant}: acceptance", "verdict"),
             Heading(f"{variant}: process"),
             Heading(f"{variant}: calls", "number"),
-            Heading(f"{variant}: wall (s)", "number"),
         ]
     rows: list[tuple[Value, ...]] = []
     for task in cohort.tasks:
@@ -247,8 +246,7 @@ def finding_table(pilot: PilotSource) -> Table:
             Heading("class"),
             Heading("what went wrong", "prose"),
             Heading("tuples", "number"),
-            Heading("cited tuple", "code"),
-            Heading("cited file, SHA-256", "code"),
+            Heading("cited tuple, file, SHA-256", "prose"),
             Heading("shown again by", "code"),
             Heading("leads to", "prose"),
         ),
@@ -258,8 +256,7 @@ def finding_table(pilot: PilotSource) -> Table:
                 CLASS_WORDS[each.failure_class],
                 each.sentence,
                 len(each.tuples),
-                each.tuple_id,
-                f"{each.artifact} {each.sha256[:16]}…",
+                "\n".join(filter(None, [each.tuple_id, each.artifact, f"{each.sha256[:16]}…"])),
                 each.reproduction,
                 each.maps_to,
             )
@@ -296,13 +293,8 @@ def setup_table(pilot: PilotSource) -> Table:
 
 def _pair_cells(row: Observation | None) -> list[Value]:
     if row is None or row.state != "recorded":
-        return [Missing(_NO_RECORD), None, None, None]
-    return [
-        row.acceptance or "nothing to check",
-        row.process,
-        row.calls,
-        words.seconds(row.wall_ms, "unknown"),
-    ]
+        return [Missing(_NO_RECORD), None, None]
+    return [row.acceptance or "nothing to check", row.process, row.calls]
 
 
 def _tuple_row(row: Observation) -> tuple[Value, ...]:

@@ -14,7 +14,7 @@ from roundkit.models.pilot_cohort import Cohort
 from roundkit.report import pilot_words as words
 from roundkit.report.markup import counted, escape, moment
 from roundkit.report.outcome import Outcome, conclude
-from roundkit.report.views import Heading, Html, Missing, Table
+from roundkit.report.views import Heading, Html, Table
 from roundkit.rules.pilot_summary import SMALL_PILOT, aggregates, totals, withheld
 
 Rows = list[tuple[str, str]]
@@ -88,8 +88,8 @@ def pilot_comparison(pilot: PilotSource) -> Table | Html:
                 each.expected,
                 each.accepted,
                 words.seconds(each.wall_ms, nothing),
-                Missing(nothing) if each.calls is None else each.calls,
-                Missing(nothing) if each.presented_bytes is None else each.presented_bytes,
+                words.whole(each.calls, nothing),
+                words.whole(each.presented_bytes, nothing),
                 words.seconds(each.active_ms, nothing),
             )
             for each in aggregates(cohort)

@@ -68,7 +68,14 @@ def audit_result(audit: AuditReport) -> str:
 
 def seconds(milliseconds: float | None, why: str = "not measured") -> Value:
     """Return milliseconds as seconds."""
-    return Missing(why) if milliseconds is None else round(milliseconds / _MS_IN_S, 1)
+    return Missing(why) if milliseconds is None else milliseconds / _MS_IN_S
+
+
+def whole(value: float | None, why: str) -> Value:
+    """Return a median; one that is a whole number as such."""
+    if value is None:
+        return Missing(why)
+    return int(value) if value.is_integer() else value
 
 
 def known(value: float | None) -> Value:
@@ -80,7 +87,7 @@ def summed(total: Sum, *, scale: int = 1) -> Value:
     """Return a sum; where not all of it is known, with of how many."""
     if total.value is None:
         return UNKNOWN
-    value = round(total.value / scale, 1) if scale != 1 else total.value
+    value = total.value if scale == 1 else total.value / scale
     return value if total.known == total.of else f"{number(value)} ({total.known} of {total.of} known)"
 
 

@@ -129,7 +129,8 @@ def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
         if "injected-parameters" in cell.metadata.get("tags", []):
             for value in values.values():
                 if isinstance(value, str) and Path(value).is_absolute():
-                    cell.source = cell.source.replace(value, _shown_path(Path(value), beside.resolve()))
+                    shown = _shown_path(Path(value), beside.resolve())
+                    cell.source = cell.source.replace(_as_injected(value), _as_injected(shown))
 
 
 def _built(name: str, given: Mapping[str, object], out_html: Path, progress: Progress) -> NotebookRun:
@@ -141,6 +142,11 @@ def _built(name: str, given: Mapping[str, object], out_html: Path, progress: Pro
             kept = out_html.with_suffix(".failed.ipynb")
             atomic_write(kept, executed.read_bytes())
             raise NotebookFailed(name, failed.reason, kept) from failed
+
+
+def _as_injected(text: str) -> str:
+    """Return a text as papermill writes it into a cell: letters beyond ASCII become escapes."""
+    return text.encode("unicode_escape").decode("ascii").replace('"', r"\"")
 
 
 def _shown_path(path: Path, beside: Path) -> str:

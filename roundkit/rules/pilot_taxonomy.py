@@ -125,8 +125,7 @@ def _timeouts(cohort: Cohort) -> Iterator[_Seen]:
     if rows:
         yield _Seen(
             "timeout", "measurement-infrastructure", rows, "record.json",
-            f"{len(rows)} of {len(cohort.observations)} agents were ended at the time limit; what they would "
-            "have left later is unknown.",
+            f"Ended at the time limit: {_of(rows, cohort)}. What would have been left later is unknown.",
             _ANEW,
             "a newly frozen pilot with a time limit that its tasks fit",
         )  # fmt: skip
@@ -138,7 +137,7 @@ def _ended(cohort: Cohort) -> Iterator[_Seen]:
         yield _Seen(
             "provider-error", "measurement-infrastructure", tuple((row, 1) for row in provider),
             "record.json",
-            f"The provider failed in {len(provider)} tuples; the model was not replaced.",
+            f"The provider failed: {_of(provider, cohort)}. The model was not replaced.",
             _ANEW,
             "the provider's limits, before another pilot is frozen",
         )  # fmt: skip
@@ -147,7 +146,7 @@ def _ended(cohort: Cohort) -> Iterator[_Seen]:
     if broke:
         yield _Seen(
             "agent-error", "runtime-defect", tuple((row, 1) for row in broke), "record.json",
-            f"{len(broke)} agents ended with an error of their own: {_details(broke)}.",
+            f"The agent ended with an error of its own: {_of(broke, cohort)}. {_details(broke)}.",
             _ANEW,
             "the agent's program, or its boundary",
         )  # fmt: skip
@@ -155,10 +154,14 @@ def _ended(cohort: Cohort) -> Iterator[_Seen]:
     if aborted:
         yield _Seen(
             "aborted", "measurement-infrastructure", tuple((row, 1) for row in aborted), "record.json",
-            f"{len(aborted)} trials were cut short; their slots stay used.",
+            f"The trial was cut short: {_of(aborted, cohort)}. Its slot stays used.",
             "grep -o '\"detail\":\"[^\"]*\"' PILOT_DIR/{artifact}",
             "whatever ended the runner",
         )  # fmt: skip
+
+
+def _of(rows: Sequence[object], cohort: Cohort) -> str:
+    return f"{len(rows)} of {len(cohort.observations)} tuples"
 
 
 def _details(rows: Sequence[Observation]) -> str:
@@ -204,8 +207,8 @@ def _recovery(cohort: Cohort) -> Iterator[_Seen]:
         words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=str))
         yield _Seen(
             "not-recovered", "stale-recovery", rows, "drift.json",
-            f"After the file had changed, {len(rows)} agents never wrote it over its new content; their next "
-            f"write: {words}.",
+            f"After the file had changed, its new content was never written over: {_of(rows, cohort)}. The "
+            f"next write was: {words}.",
             "roundkit pilot audit PILOT_DIR", "how a stale answer tells an agent to read again",
         )  # fmt: skip
 
@@ -233,7 +236,7 @@ def _proposals(cohort: Cohort) -> Iterator[_Seen]:
         words = ", ".join(f"{name} {count}" for name, count in checks.most_common())
         yield _Seen(
             "wrong-candidate", "incorrect-proposal", tuple(rows), "candidate.diff",
-            f"{len(rows)} agents ended by themselves with a candidate that checks fail: {words}.",
+            f"The agent ended by itself with a candidate that checks fail: {_of(rows, cohort)}. {words}.",
             "roundkit pilot replay PILOT_DIR {tuple}", "the task's prompt, or nothing: it is the result",
         )  # fmt: skip
 
@@ -246,7 +249,7 @@ def _measuring(cohort: Cohort) -> Iterator[_Seen]:
         )
         yield _Seen(
             "check-unavailable", "measurement-infrastructure", tuple(unavailable), "record.json",
-            f"A check could not be made in {len(unavailable)} tuples: {', '.join(names)}.",
+            f"A check could not be made: {_of(unavailable, cohort)}. {', '.join(names)}.",
             "roundkit pilot replay PILOT_DIR {tuple}", "the check, or the machine that it needs",
         )  # fmt: skip
     cut = tuple(
@@ -255,7 +258,7 @@ def _measuring(cohort: Cohort) -> Iterator[_Seen]:
     if cut:
         yield _Seen(
             "truncated", "measurement-infrastructure", cut, "record.json",
-            f"A log was cut off in {len(cut)} tuples; it is labelled so.",
+            f"A log was cut off, and is labelled so: {_of(cut, cohort)}.",
             "grep -o '\"truncated\":[^]]*' PILOT_DIR/{artifact}", "the policy's limits on output",
         )  # fmt: skip
     lacking = [(row, times) for row in cohort.observations if (times := _lacks(row))]
@@ -266,7 +269,7 @@ def _measuring(cohort: Cohort) -> Iterator[_Seen]:
         words = ", ".join(f"{items[item]} {item}" for item in ITEMS if items[item])
         yield _Seen(
             "ineligible", "measurement-infrastructure", tuple(lacking), "record.json",
-            f"{len(lacking)} of {len(cohort.observations)} observations are ineligible; they lack: {words}.",
+            f"Ineligible: {_of(lacking, cohort)}. What is lacking: {words}.",
             "roundkit pilot audit PILOT_DIR", "measure it in the next pilot; nothing is filled in here",
         )  # fmt: skip
 
@@ -288,7 +291,7 @@ def _disagreements(cohort: Cohort) -> Iterator[_Seen]:
     if rows:
         yield _Seen(
             "replay-disagrees", "runtime-defect", rows, "record.json",
-            f"Decided again from archived bytes, acceptance differs in {len(rows)} tuples.",
+            f"Decided again from archived bytes, acceptance differs: {_of(rows, cohort)}.",
             "roundkit pilot replay PILOT_DIR {tuple}", "checks that depend on more than the candidate",
         )  # fmt: skip
 
@@ -300,7 +303,7 @@ def _people(cohort: Cohort) -> Iterator[_Seen]:
         words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
         yield _Seen(
             "intervened", "human-intervention", rows, "interventions.jsonl",
-            f"People intervened in {len(rows)} tuples: {words}.",
+            f"People intervened: {_of(rows, cohort)}. {words}.",
             "cat PILOT_DIR/{artifact}", "what the interventions were for",
         )  # fmt: skip
 

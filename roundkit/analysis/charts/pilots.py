@@ -82,7 +82,11 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
         "pair:N": "task and repetition", "variant:N": "variant", "calls:Q": "calls",
         "failed_calls:Q": "of them failed",
     })  # fmt: skip
-    x = alt.X("calls:Q", title="calls; the narrow bar is those that failed", axis=alt.Axis(format=",d"))
+    x = alt.X(
+        "calls:Q",
+        title="calls; the narrow bar is those that failed",
+        axis=alt.Axis(format=",d", tickMinStep=1),
+    )
     everything = alt.Chart().mark_bar(size=_BAR).encode(
         x=x, y=y, yOffset=offset, tooltip=tips,
         color=alt.Color("variant:N", scale=alt.Scale(domain=variants, range=_shades(variants)), title=None),
