@@ -82,6 +82,13 @@ def check_archive(trial: Path, record: TrialRecord) -> None:
     recorded = {file.path: file for file in record.files}
     found = {file.path: file for file in archived_files(trial)}
     problems = list(_differences(recorded, found))
+    accepted = record.acceptance
+    if (
+        accepted is not None
+        and not problems
+        and whole_tree(trial / layout.CANDIDATE) != accepted.candidate_sha256
+    ):
+        problems.append(f"{layout.CANDIDATE} is different")
     if problems:
         raise refuse(
             "archive-changed",
