@@ -44,8 +44,8 @@ def prepare(
 def run(
     pilot_dir: PilotDir,
     only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TUPLE", help="Run this one alone; the default is all that are left."),
+        str | None,
+        typer.Option(metavar="TUPLE", help="Run this one alone; by default all that are left, in order."),
     ] = None,
     setup: Annotated[
         str | None, typer.Option(metavar="TASK.VARIANT", help="Instead, an attempt outside the matrix.")
@@ -55,10 +55,10 @@ def run(
     from roundkit.cli.progress import shown_progress
     from roundkit.pilots.kinds import kind_of_folder
 
-    if only and setup is not None:
+    if only is not None and setup is not None:
         raise typer.BadParameter("it goes without --only", param_hint="--setup")
     with shown_progress() as progress:
-        done = kind_of_folder(pilot_dir).run(pilot_dir, tuple(only or ()), setup, progress)
+        done = kind_of_folder(pilot_dir).run(pilot_dir, only, setup, progress)
     _show(done)
 
 

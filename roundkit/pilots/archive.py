@@ -85,6 +85,13 @@ def check_archive(trial: Path, record: TrialRecord) -> None:
     if grown is not None and _begins_with(trial / layout.INTERVENTIONS, recorded.get(layout.INTERVENTIONS)):
         found[layout.INTERVENTIONS] = recorded[layout.INTERVENTIONS]
     problems = list(_differences(recorded, found))
+    accepted = record.acceptance
+    if (
+        accepted is not None
+        and not problems
+        and whole_tree(trial / layout.CANDIDATE) != accepted.candidate_sha256
+    ):
+        problems.append(f"{layout.CANDIDATE} is different")
     if problems:
         raise refuse(
             "archive-changed",

@@ -13,7 +13,7 @@ from roundkit.core.progress import Progress
 from roundkit.core.yamlfile import plain, read_yaml
 from roundkit.pilots.folder import pilot_kind
 
-_MODULES = {"paired": "roundkit.pilots.paired", "policy": "roundkit.pilots.policy"}
+_MODULES = {"paired": "roundkit.pilots.paired", "policy": "roundkit.pilots.policy.kind"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Kind(Protocol):
     def prepare(self, draft_file: Path, out: Path, progress: Progress) -> Report:
         """Freeze a pilot into a folder."""
 
-    def run(self, root: Path, only: tuple[str, ...], setup: str | None, progress: Progress) -> Report:
+    def run(self, root: Path, only: str | None, setup: str | None, progress: Progress) -> Report:
         """Run what is left of it, or a part: a tuple, an arm and a repetition, a setup attempt."""
 
     def status(self, root: Path) -> Report:
@@ -63,7 +63,7 @@ def kind_of_folder(root: Path) -> Kind:
 
 
 def _module(kind: object, place: str) -> Kind:
-    known = [name for name, module in _MODULES.items() if find_spec(module) is not None]
+    known = [name for name, module in _MODULES.items() if _is_there(module)]
     if kind not in known:
         raise refuse(
             "unknown-kind",
@@ -72,3 +72,8 @@ def _module(kind: object, place: str) -> Kind:
             remedy=f"kind: {' | '.join(known)}",
         )
     return cast("Kind", import_module(_MODULES[str(kind)]))
+
+
+def _is_there(module: str) -> bool:
+    room = module.rpartition(".")[0]
+    return find_spec(room) is not None and find_spec(module) is not None

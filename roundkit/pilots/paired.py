@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roundkit.core.errors import refuse
 from roundkit.core.progress import Progress
 from roundkit.models.pilot_trial import TrialRecord
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
@@ -35,7 +34,7 @@ def prepare(draft_file: Path, out: Path, progress: Progress) -> Report:
     )
 
 
-def run(root: Path, only: tuple[str, ...], setup: str | None, progress: Progress) -> Report:
+def run(root: Path, only: str | None, setup: str | None, progress: Progress) -> Report:
     """Run the tuples that are left, one of them, or a setup attempt.
 
     Raises:
@@ -47,9 +46,7 @@ def run(root: Path, only: tuple[str, ...], setup: str | None, progress: Progress
     if setup is not None:
         task, _, variant = setup.partition(".")
         return _told([run_setup(folder, plan, task, variant, progress=progress)])
-    if len(only) > 1:
-        raise refuse("unknown-tuple", "a paired pilot's --only takes one tuple", place="--only")
-    records = run_cohort(folder, plan, only=only[0] if only else None, progress=progress)
+    records = run_cohort(folder, plan, only=only, progress=progress)
     left = len(standing(folder, plan).open)
     return _told(
         records, f"{left} of {len(plan.schedule)} tuples are left" if left else "every tuple was run"
@@ -69,7 +66,7 @@ def status(root: Path) -> Report:
     if found.running:
         lines.append("somebody runs it now")
     lines += [f"{attempt.name}: {_line(attempt.record)}" for attempt in (*found.attempts, *found.setup)]
-    lines += [f"ran before its turn: {name}" for name in order_notes(plan, found.attempts)]
+    lines += [f"ran after its turn: {name}" for name in order_notes(plan, found.attempts)]
     lines += [f"next: {slot.tuple_id}" for slot in found.open[:1]]
     return Report(tuple(lines))
 

@@ -85,7 +85,7 @@ def open_slots(plan: PairedPlan, attempts: Sequence[Attempt]) -> list[Slot]:
 
 
 def order_notes(plan: PairedPlan, attempts: Sequence[Attempt]) -> list[str]:
-    """Return the tuples that were started before one that comes earlier in the frozen order."""
+    """Return the tuples that were started after one that comes later in the frozen order."""
     starts = [(attempt.start.order, attempt.start) for attempt in attempts if attempt.start is not None]
     numbered = sorted(
         ((order, start) for order, start in starts if order is not None), key=lambda row: row[0]
