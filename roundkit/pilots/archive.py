@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roundkit.core.canonical import digest_bytes, digest_file
 from roundkit.core.errors import refuse
-from roundkit.core.files import tree_digest
+from roundkit.core.files import path_text, tree_digest
 from roundkit.core.git import neutral_environment
 from roundkit.core.process import CommandFailed, run
 from roundkit.evidence import pilot_layout as layout
@@ -44,6 +44,20 @@ def archived_files(trial: Path) -> tuple[ArchivedFile, ...]:
         if name not in _NOT_FIXED and not name.startswith(f"{layout.REVIEW}/")
     )
     return tuple(sorted((_archived(trial, name) for name in fixed), key=lambda file: file.path))
+
+
+def open_up(folder: Path) -> None:
+    """Make everything in a folder readable for its owner, whatever modes a program left there."""
+    pending = [folder]
+    while pending:
+        here = pending.pop()
+        here.chmod(here.stat().st_mode | stat.S_IRWXU)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry))
+                elif entry.is_file(follow_symlinks=False):
+                    Path(entry).chmod(entry.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 
 def candidate_diff(fixture: Path, candidate: Path) -> bytes:
@@ -121,7 +135,7 @@ def _begins_with(ledger: Path, fixed: ArchivedFile | None) -> bool:
 def _archived(trial: Path, name: str) -> ArchivedFile:
     path = trial / name
     mode = path.lstat().st_mode
-    shown = name.encode("utf-8", "backslashreplace").decode()
+    shown = path_text(name)
     if stat.S_ISREG(mode):
         return ArchivedFile(path=shown, size=path.stat().st_size, sha256=digest_file(path))
     content = os.fsencode(path.readlink()) if stat.S_ISLNK(mode) else b""

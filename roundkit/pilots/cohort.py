@@ -10,6 +10,7 @@ from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused, refuse
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import pilot_layout as layout
+from roundkit.measure.trees import remove_tree
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_trial import TrialRecord
 from roundkit.pilots.folder import PilotFolder, TrialPlace, attempts_in, setup_place, slot_place
@@ -103,6 +104,8 @@ def _held(folder: PilotFolder, plan: PairedPlan, progress: Progress) -> Iterator
     """Be the only one that runs tuples, with nothing left open by one who died."""
     folder.work.mkdir(exist_ok=True)
     with hold_lock(folder.lock, code="pilot-running", what="a run of this pilot"):
+        for left in (path for path in folder.work.iterdir() if path.is_dir()):
+            remove_tree(left)
         for place in _unfinished(folder, plan):
             abandon(plan, place)
             progress.say(f"{place.name}: aborted; its runner had ended before it did")

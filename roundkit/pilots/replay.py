@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import suppress
+from itertools import count
 
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused, refuse
@@ -97,15 +98,11 @@ def _replay(folder: PilotFolder, plan: PairedPlan, record: TrialRecord) -> Repla
         acceptance=again,
         agrees=agrees(record.acceptance, again),
     )
-    write_new(_next_name(folder, record.tuple_id), made.to_bytes())
+    for number in count(1):
+        with suppress(FileExistsError):
+            write_new(folder.replays / f"{record.tuple_id}-{number}.json", made.to_bytes())
+            break
     return made
-
-
-def _next_name(folder: PilotFolder, tuple_id: str) -> Path:
-    number = 1
-    while (path := folder.replays / f"{tuple_id}-{number}.json").exists():
-        number += 1
-    return path
 
 
 def _runnable(plan: PairedPlan, python: str | None) -> PairedPlan:

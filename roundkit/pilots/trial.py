@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
-from roundkit.agents.run import ReadyAgent, run_agent
+from roundkit.agents.run import ReadyAgent, redaction_of, run_agent
 from roundkit.core.clock import MS_IN_S, Deadline, is_expired, now_utc
 from roundkit.core.errors import RoundkitError, refuse
 from roundkit.core.files import write_new
@@ -19,7 +19,7 @@ from roundkit.models.pilot_plan import FrozenTask, PairedPlan
 from roundkit.models.pilot_trial import TrialRecord, TrialStart
 from roundkit.pilots.acceptance import decide
 from roundkit.pilots.agent import Bench, ready_agent
-from roundkit.pilots.archive import candidate_diff, whole_tree
+from roundkit.pilots.archive import candidate_diff, open_up, whole_tree
 from roundkit.pilots.folder import PilotFolder, TrialPlace
 from roundkit.pilots.gateway.drift import Drift
 from roundkit.pilots.gateway.files import CandidateFiles
@@ -133,6 +133,7 @@ class Trial:
             self.place.path / layout.WIRE,
             most_message_bytes=_ESCAPED * policy.file_bytes + _AROUND_BYTES,
             most_bytes=policy.wire_bytes,
+            clean=redaction_of(ready).bytes,
         )
         service = self._service(wire)
         began = monotonic()
@@ -150,6 +151,7 @@ class Trial:
 
     def _checked(self, course: Course) -> TrialRecord:
         """Take the candidate as it was left, and decide whether it is accepted."""
+        open_up(self._candidate)
         fixture = self.folder.root / layout.task_input(self.place.task, "fixture")
         write_new(self.place.path / layout.DIFF, candidate_diff(fixture, self._candidate))
         began = monotonic()

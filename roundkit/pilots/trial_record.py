@@ -10,7 +10,7 @@ from roundkit.evidence import pilot_layout as layout
 from roundkit.models.agent_run import AgentRun
 from roundkit.models.pilot_plan import PairedPlan
 from roundkit.models.pilot_trial import Acceptance, GatewayCall, ProcessOutcome, TrialRecord, TrialStart
-from roundkit.pilots.archive import archived_files
+from roundkit.pilots.archive import archived_files, open_up
 from roundkit.pilots.folder import TrialPlace, read_model
 
 
@@ -46,6 +46,8 @@ def write_record(
         FileExistsError: it has one.
         OSError: a file cannot be read or written.
     """
+    if (place.path / layout.CANDIDATE).is_dir():
+        open_up(place.path / layout.CANDIDATE)
     codes = _exit_codes(place)
     record = TrialRecord(
         format="roundkit-pilot-trial/1",

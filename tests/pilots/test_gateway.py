@@ -360,6 +360,18 @@ def test_an_agent_that_never_reads_does_not_keep_the_gateway_from_ending(open_fo
     assert len(calls) == agent.service.calls
 
 
+def test_a_program_ends_with_the_trial_and_its_call_is_recorded(open_folder: Path) -> None:
+    with talk(open_folder) as agent:
+        asked = {"name": "call", "arguments": {"program": "shell", "argv": ["echo > started; sleep 3600"]}}
+        agent.raw(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}).encode() + b"\n"
+        )
+        while not (agent.candidate / "started").exists():
+            os.sched_yield()
+    (call,) = agent.calls()
+    assert (call.code, call.exit_code, call.response_line) == ("program", None, None)
+
+
 def test_an_agent_that_closes_early_may_connect_again_and_sees_no_older_answer(open_folder: Path) -> None:
     with talk(open_folder) as agent:
         agent.raw(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n{"jsonrpc":"2.0","id":2,"meth')

@@ -20,8 +20,9 @@ from roundkit.core.errors import Refused
 from roundkit.models.pilot_trial import Presentation, TrialStart
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
 from roundkit.pilots.folder import PilotFolder
+from roundkit.pilots.replay import replay
 from roundkit.rules.pilot_matrix import matrix_findings
-from roundkit.rules.pilot_wire import presentation_of
+from roundkit.rules.pilot_wire import message_of, presentation_of, read_wire
 
 WAIT_S = 60.0
 
@@ -206,6 +207,94 @@ def test_p04_a_providers_error_is_kept_and_no_other_model_is_asked(open_folder: 
     assert run_cohort(folder, plan) == []
 
 
+CLAUDE = """#!/usr/bin/python3
+import json, sys
+if sys.argv[1:] == ["--version"]:
+    print("9.9.1 (Claude Code)")
+elif "--help" in sys.argv:
+    print("--output-format --verbose --model --permission-mode --strict-mcp-config --setting-sources")
+    print("--allowedTools --mcp-config --tools")
+else:
+    asked = sys.argv[sys.argv.index("--model") + 1]
+    servers = json.load(open(sys.argv[sys.argv.index("--mcp-config") + 1]))["mcpServers"]
+    own = sys.argv[sys.argv.index("--tools") + 1]
+    told = {"servers": list(servers), "tools": own, "prompt": sys.stdin.read()}
+    print(json.dumps({"type": "system", "session_id": "12345678", "model": asked, "told": told}))
+    print(json.dumps({"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 500",
+                      "total_cost_usd": 0.002}))
+"""
+
+
+def test_p04_the_same_from_the_driver_of_a_known_tool(open_folder: Path) -> None:
+    files = small(open_folder)
+    stub = open_folder / "claude"
+    stub.write_text(CLAUDE)
+    stub.chmod(0o755)
+
+    def known(content: dict[str, dict[str, object]]) -> None:
+        agent = {"provenance": "stub", "executable": str(stub.resolve())}
+        content["model"] = {
+            "harness": "claude",
+            "model": "model-a",
+            "token_accounting": "cli",
+            "agent": agent,
+        }
+
+    files.edit(known)
+    folder, plan = files.freeze()
+    records = run_cohort(folder, plan)
+    for trial, record in zip(trials(folder), records, strict=True):
+        assert record.agent is not None
+        assert (record.process, record.detail) == ("error", "provider-error: API Error: 500")
+        assert (record.agent.cli_version, record.agent.usage.model) == ("9.9.1 (Claude Code)", "model-a")
+        first, _ = (trial / "agent" / "stdout").read_text().splitlines()
+        told = json.loads(first)["told"]
+        assert (told["servers"], told["tools"]) == (["task"], "")
+        assert told["prompt"].encode() == (trial / "prompt.md").read_bytes()
+
+
+def test_a_key_that_an_agent_sends_through_the_gateway_is_in_no_file(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-0123456789abcdef0123456789"
+    monkeypatch.setenv("SOME_KEY", key)
+    files = small(
+        open_folder, 'server.call("write", path="k", content=os.environ["SOME_KEY"], expected_sha256=None)'
+    )
+    files.edit(lambda content: content["model"]["agent"].update(key_variables=["SOME_KEY"]))
+    folder, plan = files.freeze()
+    run_cohort(folder, plan, only="off-by-one.plain.1")
+    (trial,) = trials(folder)
+    assert (trial / "candidate" / "k").read_text() == "[SOME_KEY]"
+    everything = b"".join(path.read_bytes() for path in folder.root.rglob("*") if path.is_file())
+    lines = read_wire((trial / "wire.jsonl").read_bytes())
+    assert key.encode() not in everything + b"".join(map(message_of, lines))
+
+
+def test_a_candidate_that_a_program_locked_is_archived_all_the_same(open_folder: Path) -> None:
+    body = """
+lock = "import os; os.mkdir('d'); open('d/f', 'w').write('x'); os.chmod('d/f', 0); os.chmod('d', 0)"
+lock += "; os.mkfifo('p')"
+server.call("call", program="python", argv=[lock])
+"""
+    files = small(open_folder, body)
+    python = {"name": "python", "argv": ["{python}", "-c"], "about": "runs a line"}
+
+    def tools(content: dict[str, list[dict[str, object]]]) -> None:
+        content["tools"].append(python)
+        content["variants"][1].update(tools=["python"])
+
+    files.edit(tools)
+    folder, plan = files.freeze()
+    (record,) = run_cohort(folder, plan, only="off-by-one.guided.1")
+    (trial,) = trials(folder)
+    assert record.failed_calls == 0
+    assert (trial / "candidate" / "d").stat().st_mode & 0o700 == 0o700
+    assert {"candidate/d/f", "candidate/p"} <= {file.path for file in record.files}
+    assert "d/f" in (trial / "candidate.diff").read_text()
+    assert all(made.agrees for made in replay(folder, plan))
+
+
 def test_p03_a_killed_run_leaves_its_attempt_as_aborted_and_the_cohort_goes_on(open_folder: Path) -> None:
     folder, plan = small(open_folder, MEND + 'if "plain" in label: time.sleep(3600)').freeze()
     with running(folder) as process:
@@ -236,6 +325,7 @@ def test_p03_a_killed_run_leaves_its_attempt_as_aborted_and_the_cohort_goes_on(o
     assert {path: path.read_bytes() for path in left} == left
     bound = {file.path for file in record.files}
     assert bound >= {"candidate/pages.py", "wire.jsonl", "calls.jsonl", "start.json"}
+    assert {path.name for path in folder.work.iterdir()} <= {"run.lock", "run.holder"}
     found = standing(folder, plan)
     assert found.open == []
     assert matrix_findings(plan, found.attempts, plan_sha256=plan.digest()) == []

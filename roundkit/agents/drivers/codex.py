@@ -36,6 +36,7 @@ from roundkit.models.round_plan import HarnessName
 
 _CODEX_HOME = PurePosixPath(".codex")
 _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
+_NO_SHELL = {"shell_tool": False, "unified_exec": False}
 _MOST_SESSION_BYTES = 64 << 20
 _SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
@@ -93,8 +94,7 @@ def _configuration(task: AgentTask) -> bytes:
         "[analytics]\nenabled = false\n",
         "[history]\npersistence = 'none'\n",
         # A snapshot of its shell's variables would stay behind with the key in it when it is killed.
-        "[features]\n"
-        + _toml({"shell_snapshot": False, **({} if task.gateway is None else {"shell_tool": False})}),
+        "[features]\n" + _toml({"shell_snapshot": False, **({} if task.gateway is None else _NO_SHELL)}),
         "[shell_environment_policy]\n" + _toml({"exclude": list(agent.key_variables)}),
     ]
     if base_url is not None or agent.key_variables:

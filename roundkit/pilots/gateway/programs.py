@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.core.clock import Deadline
+from roundkit.core.errors import refuse
 from roundkit.host.confine import Execution, Limits, Mount, confined_execute
 from roundkit.measure.boundary import runtime_mounts
 from roundkit.models.round_plan import FrozenRuntime
-from roundkit.rules.pilot_programs import expanded
+from roundkit.rules.pilot_programs import expanded, program_problem
 
 CANDIDATE_AT = Path("/pilot/candidate")
 FILES_AT = Path("/pilot/files")
@@ -59,9 +60,13 @@ def start(
         stop: Descriptor that ends it as soon as it can be read.
 
     Raises:
-        Refused: an argument holds a null byte, or the candidate has put a link where a mount belongs.
+        Refused: ``program-outside``: the command is none that a pilot may start; or an argument holds a null
+            byte.
         ConfinementUnavailable: the host cannot build the boundary.
     """
+    problem = program_problem(program.argv, has_files=program.files is not None)
+    if problem is not None:
+        raise refuse("program-outside", problem)
     own = () if program.files is None else (Mount(program.files.resolve(), FILES_AT),)
     return confined_execute(
         (*expanded(program.argv, python=runtime.python, files=str(FILES_AT)), *arguments),

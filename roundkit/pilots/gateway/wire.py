@@ -6,7 +6,7 @@ import base64
 import os
 import select
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,9 +66,18 @@ class Wire:
         archive: File for the messages; it must not exist.
         most_message_bytes: Bytes of one message that are kept.
         most_bytes: Bytes that may cross in all.
+        clean: Takes an agent's keys out of a message before it is archived or acted on.
     """
 
-    def __init__(self, folder: Path, archive: Path, *, most_message_bytes: int, most_bytes: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        archive: Path,
+        *,
+        most_message_bytes: int,
+        most_bytes: int,
+        clean: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         self._archive = archive.open("xb", buffering=0)
         # Both ends are held, so that neither side's coming and going ends the stream.
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -77,6 +86,7 @@ class Wire:
         self.stop_read, self._stop_write = os.pipe2(os.O_CLOEXEC)
         self._most_message_bytes = most_message_bytes
         self._most_bytes = most_bytes
+        self._clean = clean
         self._pending = bytearray()
         self._pending_size = 0
         self._lines = 0
@@ -159,7 +169,9 @@ class Wire:
         self._pending += piece[: self._most_message_bytes - len(self._pending)]
 
     def _message(self) -> Message:
-        data, size = bytes(self._pending), self._pending_size
+        kept = bytes(self._pending)
+        data = self._clean(kept)
+        size = self._pending_size - len(kept) + len(data)
         self._pending.clear()
         self._pending_size = 0
         self.cut = self.cut or size > len(data)
