@@ -8,7 +8,8 @@ from roundkit.audit.findings import Check
 from roundkit.core.errors import RoundkitError
 from roundkit.evidence.problem import EvidenceProblem
 
-_BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
+BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
+"""What reading or recomputing forged evidence may raise."""
 
 
 def failures(name: str, problem: EvidenceProblem) -> Iterator[Check]:
@@ -23,5 +24,5 @@ def guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
         return check()
     except EvidenceProblem as problem:
         return list(failures(family, problem))
-    except _BROKEN as error:
+    except BROKEN as error:
         return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]

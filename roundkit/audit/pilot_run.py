@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundkit.audit import pilot_checks
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
-from roundkit.audit.guard import failures, guarded
+from roundkit.audit.guard import BROKEN, failures, guarded
 from roundkit.audit.pilot_material import PilotMaterial, read_pilot
 from roundkit.audit.published_checks import check_published
 from roundkit.audit.published_material import read_published
@@ -50,6 +50,9 @@ def audit_pilot(path: Path, *, expect: str | None = None) -> AuditReport:
         material = read_pilot(path)
     except EvidenceProblem as problem:
         return AuditReport(name, None, tuple(failures("files", problem)))
+    except BROKEN as error:
+        said = f"cannot be read: {type(error).__name__}: {error}"
+        return AuditReport(name, None, (Check("files", False, "", said),))
     checks = _expected(material.cohort.digest, expect)
     for family, check in _FAMILIES:
         checks += guarded(family, partial(check, material))

@@ -20,6 +20,7 @@ from roundkit.report.parameters import check_parameters
 from roundkit.report.pilot_tables import (
     check_table,
     code_table,
+    context_table,
     cost_table,
     eligibility_table,
     finding_table,
@@ -87,6 +88,7 @@ __all__ = [
     "comparison_page",
     "composition_table",
     "conclude",
+    "context_table",
     "copy_notebook",
     "cost_table",
     "counted",

@@ -7,6 +7,7 @@ from collections import Counter
 from roundkit.audit import AuditReport, PilotSource
 from roundkit.models.pilot_cohort import Observation
 from roundkit.report import pilot_words as words
+from roundkit.report.markup import counted
 from roundkit.report.views import Heading, Missing, Table, Value
 from roundkit.rules.pilot_summary import cells, check_counts, costs
 from roundkit.rules.pilot_taxonomy import CLASS_WORDS
@@ -16,7 +17,7 @@ _OUTCOMES = ("passed", "failed", "unavailable")
 
 
 def task_table(pilot: PilotSource) -> Table:
-    """Each task with its variants side by side: acceptance, usage, calls, context, recovery, review."""
+    """Each task with its variants one below the other: acceptance, calls and usage."""
     return Table(
         "Each task with each variant, over all of its repetitions",
         (
@@ -27,11 +28,8 @@ def task_table(pilot: PilotSource) -> Table:
             Heading("calls", "number"),
             Heading("failed calls", "number"),
             Heading("wall (s)", "number"),
+            Heading("input tokens", "number"),
             Heading("output tokens", "number"),
-            Heading("presented (bytes)", "number"),
-            Heading("recovery"),
-            Heading("validation (s)", "number"),
-            Heading("active review (s)", "number"),
         ),
         tuple(
             (
@@ -42,11 +40,36 @@ def task_table(pilot: PilotSource) -> Table:
                 words.summed(cell.calls),
                 words.summed(cell.failed_calls),
                 words.summed_s(cell.wall_ms),
+                words.summed(cell.input_tokens),
                 words.summed(cell.output_tokens),
+            )
+            for cell in cells(pilot.cohort)
+        ),
+    )
+
+
+def context_table(pilot: PilotSource) -> Table:
+    """The same for context, recovery, validation, review and interventions."""
+    return Table(
+        "Context, recovery, validation and review",
+        (
+            Heading("task", "code"),
+            Heading("variant", "code"),
+            Heading("presented (bytes)", "number"),
+            Heading("recovery"),
+            Heading("validation (s)", "number"),
+            Heading("active review (s)", "number"),
+            Heading("interventions", "number"),
+        ),
+        tuple(
+            (
+                cell.task,
+                cell.variant,
                 words.summed(cell.presented_bytes),
                 words.listed(cell.recovery),
                 words.summed_s(cell.validation_ms),
                 words.summed_s(cell.active_ms),
+                words.summed(cell.interventions),
             )
             for cell in cells(pilot.cohort)
         ),
@@ -57,22 +80,15 @@ def pair_table(pilot: PilotSource) -> Table:
     """Each pair: one task and repetition, its variants side by side."""
     cohort = pilot.cohort
     found = {(each.slot.task, each.slot.repetition, each.slot.variant): each for each in cohort.observations}
-    columns: list[Heading] = []
-    for variant in cohort.variants:
-        columns += [
-            Heading(f"{variant}: acceptance", "verdict"),
-            Heading(f"{variant}: process"),
-            Heading(f"{variant}: calls", "number"),
-        ]
-    rows: list[tuple[Value, ...]] = []
-    for task in cohort.tasks:
-        for repetition in range(1, cohort.repetitions + 1):
-            cells_: list[Value] = [task, repetition]
-            for variant in cohort.variants:
-                cells_ += _pair_cells(found.get((task, repetition, variant)))
-            rows.append(tuple(cells_))
-    headings = (Heading("task", "code"), Heading("repetition", "number"), *columns)
-    return Table("Pairs", headings, tuple(rows))
+    return Table(
+        "Pairs",
+        (Heading("task", "code"), Heading("repetition", "number"), *map(Heading, cohort.variants)),
+        tuple(
+            (task, repetition, *(_pair_cell(found.get((task, repetition, each))) for each in cohort.variants))
+            for task in cohort.tasks
+            for repetition in range(1, cohort.repetitions + 1)
+        ),
+    )
 
 
 def tuple_table(pilot: PilotSource) -> Table:
@@ -88,7 +104,6 @@ def tuple_table(pilot: PilotSource) -> Table:
             Heading("calls", "number"),
             Heading("failed calls", "number"),
             Heading("wall (s)", "number"),
-            Heading("validation (s)", "number"),
             Heading("interventions", "number"),
             Heading("eligible"),
             Heading("detail", "prose"),
@@ -291,15 +306,15 @@ def setup_table(pilot: PilotSource) -> Table:
     )
 
 
-def _pair_cells(row: Observation | None) -> list[Value]:
+def _pair_cell(row: Observation | None) -> Value:
     if row is None or row.state != "recorded":
-        return [Missing(_NO_RECORD), None, None]
-    return [row.acceptance or "nothing to check", row.process, row.calls]
+        return Missing(_NO_RECORD)
+    return f"{row.acceptance or 'nothing to check'}, {row.process}, {counted(row.calls or 0, 'call')}"
 
 
 def _tuple_row(row: Observation) -> tuple[Value, ...]:
     if row.state != "recorded":
-        nothing: tuple[Value, ...] = (None,) * 7
+        nothing: tuple[Value, ...] = (None,) * 6
         return (row.slot.order, row.tuple_id, row.state, *nothing, "no", _NO_RECORD)
     passed = sum(result.outcome == "passed" for result in row.checks)
     return (
@@ -311,7 +326,6 @@ def _tuple_row(row: Observation) -> tuple[Value, ...]:
         row.calls,
         row.failed_calls,
         words.seconds(row.wall_ms, "unknown"),
-        words.seconds(row.validation_ms, "not recorded"),
         Missing("ineligible") if row.eligibility.interventions is None else row.eligibility.interventions,
         "yes" if row.eligibility.eligible else "no",
         row.detail or (f"{row.process_word} in the source" if row.process_word != row.process else None),

@@ -49,11 +49,10 @@ def eligibility(plan: PairedPlan, slot: Slot, files: TrialFiles) -> Eligibility:
         slot: The slot that the trial is to fill.
         files: What was read of its folder.
     """
-    task = plan.task(slot.task)
     measures: dict[EligibilityItem, Callable[[Bound], Any]] = {
         "presentation": lambda trial: _presented_bytes(plan, trial, slot),
-        "review": lambda trial: reviewed_ms(trial, task),
-        "recovery": lambda trial: recovery_of(trial, task),
+        "review": lambda trial: reviewed_ms(trial, plan.task(slot.task)),
+        "recovery": lambda trial: recovery_of(trial, plan.task(slot.task)),
         "interventions": _interventions,
     }
     found = {item: _measured(plan, slot, files, measures[item]) for item in ITEMS}

@@ -91,10 +91,12 @@ class Cell:
     calls: Sum
     failed_calls: Sum
     wall_ms: Sum
+    input_tokens: Sum
     output_tokens: Sum
     presented_bytes: Sum
     validation_ms: Sum
     active_ms: Sum
+    interventions: Sum
     recovery: dict[str, int]
 
 
@@ -215,10 +217,12 @@ def _cell(task: str, variant: str, rows: list[Observation]) -> Cell:
         calls=_sum(each.calls for each in rows),
         failed_calls=_sum(each.failed_calls for each in rows),
         wall_ms=_sum(each.wall_ms for each in rows),
+        input_tokens=_sum(each.tokens.input for each in rows),
         output_tokens=_sum(each.tokens.output for each in rows),
         presented_bytes=_sum(each.eligibility.presented_bytes for each in rows),
         validation_ms=_sum(each.validation_ms for each in rows),
         active_ms=_sum(each.eligibility.active_ms for each in rows),
+        interventions=_sum(each.eligibility.interventions for each in rows),
         recovery={kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
     )
 

@@ -80,7 +80,7 @@ def _asks(call: GatewayCall, line: WireLine) -> bool:
     if call.path is None or call.tool not in {READ, WRITE} or not isinstance(given, dict):
         return (call.tool != READ and call.tool != WRITE) or params.get("name") == call.tool
     content = given.get("content")
-    written = digest_bytes(content.encode()) if isinstance(content, str) else None
+    written = digest_bytes(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else None
     return (
         params.get("name") == call.tool
         and given.get("path") == call.path
@@ -94,18 +94,18 @@ def _tells(call: GatewayCall, line: WireLine) -> bool:
     if told is None:
         return call.tool not in OWN_TOOLS and "error" in _object(line)
     return (told.code, told.exit_code) == (call.code, call.exit_code) and (
-        digest_bytes(told.stdout.encode()),
-        digest_bytes(told.stderr.encode()),
+        digest_bytes(told.stdout.encode("utf-8", "surrogatepass")),
+        digest_bytes(told.stderr.encode("utf-8", "surrogatepass")),
     ) == (call.stdout_sha256, call.stderr_sha256)
 
 
 def told_by(line: WireLine) -> Told | None:
     """Return what an answer on the wire says; null where it is an error of the protocol."""
     try:
-        texts = [part["text"] for part in _object(line)["result"]["content"]]
+        texts = [str(part["text"]) for part in _object(line)["result"]["content"]]
         head = json.loads(texts[0])
         parts = dict(zip(head["parts"], texts[1:], strict=True))
-        return Told(head["code"], head["exit_code"], parts.pop("stdout", ""), parts.pop("stderr", ""))
+        return Told(head["code"], head["exit_code"], parts.get("stdout", ""), parts.get("stderr", ""))
     except (ValueError, LookupError, TypeError):
         return None
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from roundkit.analysis.charts.theme import BLUE, GREY, INK, ORANGE, finish, rows_of, tip
+from roundkit.analysis.charts.theme import BLUE, GREY, INK, MUTED, ORANGE, finish, rows_of, tip
 
 _OUTCOMES = ("passed", "failed", "unavailable", "nothing to check")
 _COLOURS = (BLUE, ORANGE, GREY, INK)
 _PROCESSES = ("completed", "timeout", "error", "aborted", "none")
 _SHAPES = ("circle", "triangle-right", "cross", "square", "stroke")
+_PLAIN = alt.Legend(symbolFillColor=MUTED, symbolStrokeColor=MUTED)
 _ROW_HEIGHT = 36
 _BAR = 9
 
@@ -47,13 +48,13 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
     points = alt.Chart().mark_point(filled=True, opacity=1, size=160).encode(
         x=x, y=y, tooltip=tips,
         color=alt.Color("acceptance:N", scale=colour, title="acceptance"),
-        shape=alt.Shape("process:N", scale=shape, title="process"),
+        shape=alt.Shape("process:N", scale=shape, title="process", legend=_PLAIN),
     )  # fmt: skip
     words = alt.Chart().mark_text(dx=11, align="left", color=INK).encode(x=x, y=y, text="checks:N")
     return finish(
         [points, words],
         rows_of(frame),
-        title="What came of every tuple",
+        title="Tuples by task and variant",
         subtitle=f"{accepted} of {frame.height} accepted; {ended}; beside each mark, checks that passed",
         description=f"{frame.height} tuples by task, variant and repetition: {accepted} accepted, {ended}.",
         height=_ROW_HEIGHT * max(1, frame["row"].n_unique()),
@@ -107,7 +108,7 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
 
 
 def _two_lines() -> alt.Axis:
-    return alt.Axis(labelExpr="split(datum.label, ' · ')", labelOverlap=False)
+    return alt.Axis(labelExpr="split(datum.label, ' · ')", labelOverlap=False, labelLimit=240)
 
 
 def _all_checks() -> pl.Expr:

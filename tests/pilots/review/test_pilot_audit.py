@@ -9,9 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.pilot_folders import RECOVERED, edit_json, rebind, trial_of
+from support.pilot_folders import RECOVERED, edit_json, edit_line, edit_message, rebind, trial_of
 
 from roundkit.audit import AuditReport, audit_pilot
 from roundkit.core.canonical import canonical_bytes, digest_bytes
@@ -202,3 +203,39 @@ def test_nothing_found_in_a_folder_raises(tmp_path: Path) -> None:
     assert not audit_pilot(tmp_path / "nothing").passed
     (tmp_path / "plan.json").symlink_to(os.devnull)
     assert not audit_pilot(tmp_path).passed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pilot: forge_answer(pilot, {"result": {"content": [{"text": 5}, {"text": {}}]}}),
+        lambda pilot: forge_answer(pilot, {"result": {"content": [{"text": '{"parts": [[]]}'}]}}),
+        lambda pilot: forge_answer(pilot, {"result": [1, 2]}),
+        lambda pilot: edit_line(
+            trial_of(pilot, RECOVERED) / "calls.jsonl", 1, lambda call: call.update(request_line=99)
+        ),
+        lambda pilot: plan_without_its_task(pilot),
+    ],
+)
+def test_nothing_that_somebody_forges_raises(drifted: Path, change: Change) -> None:
+    change(drifted)
+    rebind(trial_of(drifted, RECOVERED))
+    report = audit_pilot(drifted)
+    assert not report.passed
+
+
+def forge_answer(pilot: Path, value: dict[str, Any]) -> None:
+    trial = trial_of(pilot, RECOVERED)
+    line = json.loads((trial / "calls.jsonl").read_bytes().splitlines()[0])["response_line"]
+
+    def forged(answer: dict[str, Any]) -> None:
+        answer.clear()
+        answer.update({"jsonrpc": "2.0", "id": 3, **value})
+
+    edit_message(trial / "wire.jsonl", line, forged)
+
+
+def plan_without_its_task(pilot: Path) -> None:
+    plan = json.loads((pilot / "plan.json").read_bytes())
+    plan["tasks"][0]["task"]["id"] = "another"
+    (pilot / "plan.json").write_bytes(canonical_bytes(plan))
