@@ -12,7 +12,7 @@ SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
 POLICY := /tmp/roundkit-policy-evidence
 POLICY_EVIDENCE := evidence/knobs/pilots/p-versus-s
-REPORTS := audit_evidence explore_ledger policy_report round_report
+REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence clean

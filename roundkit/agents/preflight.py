@@ -55,7 +55,7 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
     """Check that an agent can run in its lane, and return its version; null where it has none.
 
     Three commands run confined, without network and keys: the version, the help that must name every flag
-    that is going to be used, and the wrapper, by which the agent hands over.
+    that is going to be used, and the wrapper, by which the agent of a clone hands over.
 
     Raises:
         Refused: ``preflight``, with the reason.
@@ -75,7 +75,8 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
         missing = [flag for flag in wanted.flags if flag not in known]
         if missing:
             raise questions.failure(f"version {version or 'unknown'} has no {', '.join(missing)}")
-    questions.ask((str(task.clone / ".roundkit" / "round"), "status"), "the lane's wrapper")
+    if task.gateway is None:
+        questions.ask((str(task.clone / ".roundkit" / "round"), "status"), "the lane's wrapper")
     return version
 
 

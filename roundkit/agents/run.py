@@ -58,6 +58,12 @@ def make_ready(driver: Driver, task: AgentTask, place: LanePlace) -> ReadyAgent:
     return ReadyAgent(driver, task, command, place, inherited, version)
 
 
+def redaction_of(ready: ReadyAgent) -> Redaction:
+    """Return what takes an agent's keys out of whatever comes from it."""
+    keys = {name: ready.inherited[name] for name in ready.command.key_variables}
+    return Redaction(keys, _contents(ready.command))
+
+
 def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     """Run a lane's agent once, to its end, and return the record of it.
 
@@ -73,8 +79,7 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
         ConfinementUnavailable: the host cannot build the boundary, or a process does not die.
     """
     task, place = ready.task, ready.place
-    keys = {name: ready.inherited[name] for name in ready.command.key_variables}
-    redaction = Redaction(keys, _contents(ready.command))
+    redaction = redaction_of(ready)
     state = state_reader(place.home, redaction)
     meter = ready.driver.meter(task)
     shutil.rmtree(place.log, ignore_errors=True)

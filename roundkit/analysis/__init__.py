@@ -4,12 +4,14 @@ from roundkit.analysis import charts, importers
 from roundkit.analysis.columns import TABLES, Column, check_frame
 from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
+from roundkit.analysis.pilots import PilotFrames, pilot_frames
 from roundkit.analysis.places import Place, find_places, nearest
 
 __all__ = [
     "TABLES",
     "Column",
     "Ledgers",
+    "PilotFrames",
     "Place",
     "charts",
     "check_frame",
@@ -17,6 +19,7 @@ __all__ = [
     "importers",
     "load",
     "nearest",
+    "pilot_frames",
     "read_frames",
     "write_frames",
 ]

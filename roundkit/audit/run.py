@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.guard import failures, guarded
 from roundkit.audit.look_checks import check_looks
 from roundkit.audit.material import Material, read_material
 from roundkit.audit.omission_checks import check_omissions
@@ -20,7 +21,6 @@ from roundkit.audit.role_checks import check_roles
 from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
-from roundkit.core.errors import RoundkitError
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 
 _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
@@ -36,7 +36,6 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("selection", show_selection),
     ("chain", check_chain),
 )
-_BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
 
 
 def audit_round(path: Path, *, repository: Path | None = None, expect: str | None = None) -> AuditReport:
@@ -54,16 +53,16 @@ def audit_round(path: Path, *, repository: Path | None = None, expect: str | Non
     try:
         evidence = open_evidence(path)
     except EvidenceProblem as problem:
-        return AuditReport(name, None, tuple(_failures("files", problem)))
+        return AuditReport(name, None, tuple(failures("files", problem)))
     checks = [*_expected(evidence, expect), *_verified(evidence)]
     try:
         material = read_material(evidence)
     except EvidenceProblem as problem:
-        return AuditReport(name, evidence.digest, (*checks, *_failures("records", problem)))
+        return AuditReport(name, evidence.digest, (*checks, *failures("records", problem)))
     for family, check in _FAMILIES:
-        checks += _guarded(family, partial(check, material))
+        checks += guarded(family, partial(check, material))
     if repository is not None:
-        checks += _guarded("repository", partial(check_repository, material, repository))
+        checks += guarded("repository", partial(check_repository, material, repository))
     return AuditReport(name, evidence.digest, tuple(checks))
 
 
@@ -78,20 +77,5 @@ def _verified(evidence: RoundEvidence) -> list[Check]:
     try:
         evidence.verify()
     except EvidenceProblem as problem:
-        return list(_failures("files", problem))
+        return list(failures("files", problem))
     return [Check("files", True, "", f"{len(evidence.index.files)} files, every size and SHA-256")]
-
-
-def _failures(name: str, problem: EvidenceProblem) -> Iterator[Check]:
-    for refusal in problem.refusals:
-        yield Check(name, False, refusal.place, f"[{refusal.code}] {refusal.message}")
-
-
-def _guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
-    """Evidence that does not even fit the rules' assumptions disagrees, whatever the rule raised."""
-    try:
-        return check()
-    except EvidenceProblem as problem:
-        return list(_failures(family, problem))
-    except _BROKEN as error:
-        return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]

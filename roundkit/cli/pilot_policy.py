@@ -1,4 +1,4 @@
-"""What the commands on pilots do where the pilot compares policies, and the two that only it has."""
+"""``roundkit pilot``: the two commands that only a pilot that compares policies has."""
 
 from __future__ import annotations
 
@@ -7,60 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roundkit.cli.app import report_line
 from roundkit.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roundkit.models.policy_simulation import PolicySimulation, SimulatedArm
-
-
-def prepare(pilot_file: Path, out: Path) -> None:
-    """Freeze a policy pilot; print its order, the odds of its decision rule, and its digest."""
-    from roundkit.pilots.policy.prepare import prepare_policy
-    from roundkit.rules.policy_decision import equal_arms_say_faster
-
-    plan = prepare_policy(pilot_file, out)
-    order = " ".join(slot.run_id for slot in plan.schedule)
-    typer.echo(f"policy pilot {plan.pilot_id} frozen at {out}")
-    typer.echo(f"runs in this order: {order}")
-    odds = equal_arms_say_faster(plan.repetitions)
-    typer.echo(f"equal arms would be called faster in at most {odds:.1%} of pilots with this many pairs")
-    typer.echo(f"digest {plan.digest()}")
-
-
-def run(pilot_dir: Path, only: str | None) -> None:
-    """Run what is left of a policy pilot; exit 1 when a run of it broke."""
-    from roundkit.pilots.policy.folder import open_policy
-    from roundkit.pilots.policy.run import run_policy
-
-    with shown_progress() as progress:
-        run_policy(pilot_dir, only=only, report=report_line, progress=progress)
-    pilot = open_policy(pilot_dir)
-    records = [pilot.record(slot) for slot in pilot.plan.schedule]
-    if any(record is not None and record.process != "completed" for record in records):
-        raise typer.Exit(1)
-
-
-def audit(pilot_dir: Path, expect: str | None) -> None:
-    """Recompute a policy pilot; exit 1 on any disagreement."""
-    from roundkit.audit import render
-    from roundkit.audit.policy import audit_policy
-
-    done = audit_policy(pilot_dir, expect=expect)
-    render(done)
-    if not done.passed:
-        raise typer.Exit(1)
-
-
-def report(pilot_dir: Path, out: Path) -> None:
-    """Write a policy pilot's one offline HTML file."""
-    from roundkit.report.policy_run import build_policy_report
-
-    with shown_progress() as progress:
-        build_policy_report(pilot_dir, out, progress=progress)
-    typer.echo(str(out))
 
 
 def register(pilot: typer.Typer) -> None:

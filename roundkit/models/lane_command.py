@@ -72,9 +72,9 @@ class CommandTemplate(Record):
     """What starts an agent that has no driver of its own.
 
     Attributes:
-        argv: The arguments after the program, with ``{lane}``, ``{clone}``, ``{prompt_file}``, ``{model}``
-            and ``{deadline_s}`` in them. An argument that is exactly ``{model}`` goes, with the one before
-            it, where the lane names no model.
+        argv: The arguments after the program, with ``{lane}``, ``{clone}``, ``{prompt_file}``,
+            ``{mcp_config}``, ``{model}`` and ``{deadline_s}`` in them. An argument that is exactly
+            ``{model}`` goes, with the one before it, where the lane names no model.
         program: File name of the program, looked up on the PATH where ``agent.executable`` is null.
         prompt: Whether the prompt goes to standard input, or lies in ``{prompt_file}``.
         environment: Variables with their values, the same placeholders in them.

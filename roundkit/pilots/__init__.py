@@ -1,1 +1,1 @@
-"""Floor 5: pilots, which run rounds or trials by a frozen design and keep everything."""
+"""Floor 5: pilots: a frozen design of trials or rounds, run in its order and kept whole."""

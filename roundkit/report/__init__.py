@@ -17,6 +17,30 @@ from roundkit.report.frame_tables import frame_table, opening
 from roundkit.report.markup import counted
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.parameters import check_parameters
+from roundkit.report.pilot_tables import (
+    check_table,
+    code_table,
+    context_table,
+    cost_table,
+    eligibility_table,
+    finding_table,
+    framework_table,
+    pair_table,
+    setup_table,
+    task_table,
+    token_table,
+    tuple_table,
+)
+from roundkit.report.pilot_views import (
+    open_pilot,
+    pilot_audit,
+    pilot_comparison,
+    pilot_facts,
+    pilot_footer,
+    pilot_headline,
+    pilot_statement,
+    pilot_verdict,
+)
 from roundkit.report.round_tables import (
     all_tickets,
     attempts_table,
@@ -36,7 +60,7 @@ from roundkit.report.round_views import (
     samples_note,
 )
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
-from roundkit.report.run import NotebookFailed, NotebookRun, build_report, run_notebook
+from roundkit.report.run import NotebookFailed, NotebookRun, build_pilot_report, build_report, run_notebook
 from roundkit.report.shelf import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
 
@@ -55,35 +79,56 @@ __all__ = [
     "audit_sentence",
     "audit_verdict",
     "audited",
+    "build_pilot_report",
     "build_report",
     "check_parameters",
+    "check_table",
     "checks_table",
+    "code_table",
     "comparison_page",
     "composition_table",
     "conclude",
+    "context_table",
     "copy_notebook",
+    "cost_table",
     "counted",
     "decision_table",
+    "eligibility_table",
     "evidence_near",
     "failed_checks",
     "figure",
     "files_table",
+    "finding_table",
     "footer",
     "frame_table",
+    "framework_table",
     "headline",
     "index_facts",
     "lanes_table",
     "measurement_notes",
+    "open_pilot",
     "open_round",
     "opening",
     "page_title",
+    "pair_table",
+    "pilot_audit",
+    "pilot_comparison",
+    "pilot_facts",
+    "pilot_footer",
+    "pilot_headline",
+    "pilot_statement",
+    "pilot_verdict",
     "rejected_table",
     "rerun_note",
     "round_verdict",
     "run_notebook",
     "samples_note",
     "schedules_again",
+    "setup_table",
     "shipped_notebooks",
+    "task_table",
     "telling_experiments",
+    "token_table",
+    "tuple_table",
     "verdicts_again",
 ]

@@ -1,4 +1,4 @@
-"""Running a notebook: load, check, execute, judge, tidy, write; and the report of a round."""
+"""Running a notebook: load, check, execute, judge, tidy, write; and the reports of rounds and pilots."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roundkit.audit import open_pilot
 from roundkit.core.errors import RoundkitError
 from roundkit.core.files import atomic_write
 from roundkit.core.progress import SILENT, Progress
@@ -95,15 +96,23 @@ def build_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
     open_source(source)
-    with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
-        executed = Path(scratch) / "round_report.ipynb"
-        try:
-            given = {"evidence": str(source.resolve())}
-            return run_notebook("round_report", given, executed, out_html, progress=progress)
-        except NotebookFailed as failed:
-            kept = out_html.with_suffix(".failed.ipynb")
-            atomic_write(kept, executed.read_bytes())
-            raise NotebookFailed("round_report", failed.reason, kept) from failed
+    return _built("round_report", {"evidence": str(source.resolve())}, out_html, progress)
+
+
+def build_pilot_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
+    """Write the report of a paired pilot as one offline HTML file, provisional while tuples are missing.
+
+    Args:
+        source: The pilot's folder, or that of a published cohort.
+        out_html: The file to write; the same folder gives the same bytes.
+        progress: Shows cells.
+
+    Raises:
+        EvidenceProblem: the folder is no pilot's.
+        NotebookFailed: its evidence does not agree with itself; the executed notebook lies beside the page.
+    """
+    open_pilot(source)
+    return _built("pilot_report", {"pilot": str(source.resolve())}, out_html, progress)
 
 
 def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
@@ -120,7 +129,24 @@ def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
         if "injected-parameters" in cell.metadata.get("tags", []):
             for value in values.values():
                 if isinstance(value, str) and Path(value).is_absolute():
-                    cell.source = cell.source.replace(value, _shown_path(Path(value), beside.resolve()))
+                    shown = _shown_path(Path(value), beside.resolve())
+                    cell.source = cell.source.replace(_as_injected(value), _as_injected(shown))
+
+
+def _built(name: str, given: Mapping[str, object], out_html: Path, progress: Progress) -> NotebookRun:
+    with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
+        executed = Path(scratch) / f"{name}.ipynb"
+        try:
+            return run_notebook(name, given, executed, out_html, progress=progress)
+        except NotebookFailed as failed:
+            kept = out_html.with_suffix(".failed.ipynb")
+            atomic_write(kept, executed.read_bytes())
+            raise NotebookFailed(name, failed.reason, kept) from failed
+
+
+def _as_injected(text: str) -> str:
+    """Return a text as papermill writes it into a cell: letters beyond ASCII become escapes."""
+    return text.encode("unicode_escape").decode("ascii").replace('"', r"\"")
 
 
 def _shown_path(path: Path, beside: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,16 +18,23 @@ from roundkit.core.errors import Refused
 from roundkit.report import NotebookFailed, copy_notebook, run_notebook, shipped_notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = ("audit_evidence", "explore_ledger", "round_report")
+REPORTS = ("audit_evidence", "explore_ledger", "pilot_report", "round_report")
 COMMITTED = (*REPORTS, "policy_report")
-PLACE = {"audit_evidence": "evidence", "explore_ledger": "places", "round_report": "evidence"}
+PLACE = {
+    "audit_evidence": "evidence",
+    "explore_ledger": "places",
+    "pilot_report": "pilot",
+    "round_report": "evidence",
+}
+PUBLISHED = ROOT / "evidence/agent-task-comparison/pilots/published-2026-09-13"
 
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Evidence under a path with spaces and letters of several scripts."""
+    """Evidence, and a pilot, under a path with spaces and letters of several scripts."""
     base = tmp_path_factory.mktemp("straße 東京 & co")
     export_sample(base / "runde é" / "r01", sample_round(), base / "scratch")
+    shutil.copytree(PUBLISHED, base / "runde é" / "p01")
     return base
 
 
@@ -43,11 +51,11 @@ def test_n01_a_notebook_runs_from_elsewhere_on_a_path_with_spaces(
     work = tmp_path / "arbeit ö"
     work.mkdir()
     monkeypatch.chdir(work)
-    place = elsewhere / "runde é" / "r01"
+    place = elsewhere / "runde é" / ("p01" if PLACE[name] == "pilot" else "r01")
     run = run_notebook(name, {PLACE[name]: str(place)}, Path("out é.ipynb"), Path("out é.html"))
     assert run.outcome.outcome == "done"
     for file in ("out é.ipynb", "out é.html"):
-        assert f"{elsewhere}/" not in (work / file).read_text()
+        assert f"{elsewhere.parent}/" not in (work / file).read_text()
 
 
 def test_n01_a_notebook_runs_on_an_open_round(tmp_path: Path) -> None:
@@ -77,7 +85,7 @@ def test_n02_a_missing_round_and_a_misspelt_parameter_leave_nothing(name: str, t
     assert refused.value.exit_code == 3
     assert f"{PLACE[name]}: str" in str(refused.value)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(NotebookFailed, match=r"no-evidence|no-ledger|no-round"):
+    with pytest.raises(NotebookFailed, match=r"no-evidence|no-ledger|no-pilot|no-round"):
         run_notebook(name, {PLACE[name]: str(tmp_path / "none")}, tmp_path / "out.ipynb", tmp_path / "o.html")
     assert [path.name for path in tmp_path.iterdir()] == ["out.ipynb"]
 

@@ -6,10 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.contract import (
+    GATEWAY_NAME,
+    AgentCommand,
+    AgentOutput,
+    AgentResult,
+    AgentTask,
+    Preflight,
+    StateReader,
+)
 from roundkit.agents.drivers.common import (
     added,
     count,
@@ -27,7 +35,7 @@ from roundkit.agents.drivers.common import (
     readable,
     text,
 )
-from roundkit.agents.lane_boundary import HOME
+from roundkit.agents.lane_boundary import HOME, HomeFile
 from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
 from roundkit.models.lane_agent import ListPrice
 from roundkit.models.round_plan import HarnessName
@@ -39,6 +47,7 @@ _CAP_SUBTYPES = frozenset({"error_max_turns", "error_max_budget_usd"})
 _UNDOCUMENTED = frozenset({"--max-turns"})
 _MICRO = 1_000_000
 _CONFIG = ".claude"
+_MCP_FILE = PurePosixPath("mcp.json")
 _MADE_UP = "<synthetic>"
 _MOST_TRANSCRIPT_BYTES = 64 << 20
 _SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
@@ -75,6 +84,7 @@ class Claude:
             key_variables=task.agent.key_variables,
             hosts=task.agent.hosts,
             credentials=credentials(task),
+            files=() if task.gateway is None else (HomeFile(task.gateway.configuration(), _MCP_FILE),),
             readable=readable(task),
         )
 
@@ -94,6 +104,9 @@ def _arguments(task: AgentTask) -> Iterator[str]:
     if task.caps.micro_usd is not None:
         yield from ("--max-budget-usd", f"{task.caps.micro_usd / _MICRO:.6f}")
     yield from ("--permission-mode", "dontAsk", "--strict-mcp-config", "--setting-sources", "")
+    if task.gateway is not None:
+        # No tool of its own: with one of them gone, a model takes the next.
+        yield from ("--mcp-config", str(HOME / _MCP_FILE), "--tools", "")
     # Takes all that follows, so that nothing may follow.
     yield from ("--allowedTools", *_permissions(task))
 
@@ -103,6 +116,10 @@ def _permissions(task: AgentTask) -> Iterator[str]:
 
     A rule for a command holds for that way of writing it alone, so each way is listed.
     """
+    if task.gateway is not None:
+        yield f"mcp__{GATEWAY_NAME}"
+        yield from task.agent.allowed_tools
+        return
     yield from _READING
     for tool in ("Edit", "Write"):
         for glob in task.lane.globs:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.contract import (
+    GATEWAY_NAME,
+    AgentCommand,
+    AgentOutput,
+    AgentResult,
+    AgentTask,
+    Preflight,
+    StateReader,
+)
 from roundkit.agents.drivers.common import (
     count,
     credentials,
@@ -30,6 +38,7 @@ from roundkit.models.round_plan import HarnessName
 
 _CODEX_HOME = PurePosixPath(".codex")
 _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
+_NO_SHELL = {"shell_tool": False, "unified_exec": False}
 _MOST_SESSION_BYTES = 64 << 20
 _SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
@@ -83,10 +92,11 @@ def _configuration(task: AgentTask) -> bytes:
         settings["model_reasoning_effort"] = agent.effort
     base_url = agent.environment.get("OPENAI_BASE_URL")
     tables = [
+        *_gateway_tables(task),
         "[analytics]\nenabled = false\n",
         "[history]\npersistence = 'none'\n",
         # A snapshot of its shell's variables would stay behind with the key in it when it is killed.
-        "[features]\nshell_snapshot = false\n",
+        "[features]\n" + _toml({"shell_snapshot": False, **({} if task.gateway is None else _NO_SHELL)}),
         "[shell_environment_policy]\n" + _toml({"exclude": list(agent.key_variables)}),
     ]
     if base_url is not None or agent.key_variables:
@@ -100,6 +110,12 @@ def _configuration(task: AgentTask) -> bytes:
             provider["env_key"] = agent.key_variables[0]
         tables.append("[model_providers.lane]\n" + _toml(provider))
     return "\n".join([_toml(settings), *tables]).encode()
+
+
+def _gateway_tables(task: AgentTask) -> Iterator[str]:
+    if task.gateway is not None:
+        program, *arguments = task.gateway.argv
+        yield f"[mcp_servers.{GATEWAY_NAME}]\n" + _toml({"command": program, "args": arguments})
 
 
 def _toml(values: dict[str, object]) -> str:

@@ -25,7 +25,8 @@ from roundkit.models.lane_command import CommandTemplate
 from roundkit.models.round_plan import HarnessName
 
 PROMPT_FILE = PurePosixPath("lane-prompt.md")
-PLACEHOLDERS = ("lane", "clone", "prompt_file", "model", "deadline_s")
+MCP_FILE = PurePosixPath("mcp.json")
+PLACEHOLDERS = ("lane", "clone", "prompt_file", "mcp_config", "model", "deadline_s")
 _MOST_STATE_BYTES = 64 << 20
 _MODEL = "{model}"
 _THEN_SUBMIT = '"$@"; code=$?; .roundkit/round submit >&2; exit $code'
@@ -67,7 +68,7 @@ class Command:
             key_variables=task.agent.key_variables,
             hosts=task.agent.hosts,
             credentials=credentials(task),
-            files=(HomeFile(prompt, PROMPT_FILE),) if by_file else (),
+            files=(*((HomeFile(prompt, PROMPT_FILE),) if by_file else ()), *_gateway_files(task)),
             readable=readable(task),
             git_read_only=not template.git_writable,
         )
@@ -93,6 +94,10 @@ def template_of(task: AgentTask) -> CommandTemplate:
     return task.agent.command
 
 
+def _gateway_files(task: AgentTask) -> tuple[HomeFile, ...]:
+    return () if task.gateway is None else (HomeFile(task.gateway.configuration(), MCP_FILE),)
+
+
 def filled(argument: str, words: Mapping[str, str]) -> str:
     """Return a text with its placeholders filled in; braces around anything else stay."""
     for name, value in words.items():
@@ -105,6 +110,7 @@ def _words(task: AgentTask) -> dict[str, str]:
         "lane": task.lane.id,
         "clone": str(task.clone),
         "prompt_file": str(HOME / PROMPT_FILE),
+        "mcp_config": str(HOME / MCP_FILE),
         "model": task.lane.model or "",
         "deadline_s": str(int(task.remaining_s)),
     }

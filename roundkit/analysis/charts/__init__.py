@@ -10,6 +10,7 @@ from roundkit.analysis.charts.comparison import pair_gains
 from roundkit.analysis.charts.composition import composition_chain, interaction_ratios
 from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_wait
 from roundkit.analysis.charts.overview import gain_distribution, rounds_over_time, verdict_counts
+from roundkit.analysis.charts.pilots import pilot_calls, pilot_outcomes
 from roundkit.analysis.charts.policy import runs_and_bounds, time_to_target
 from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
@@ -24,6 +25,8 @@ __all__ = [
     "gains",
     "interaction_ratios",
     "pair_gains",
+    "pilot_calls",
+    "pilot_outcomes",
     "queue_wait",
     "raw_samples",
     "rounds_over_time",

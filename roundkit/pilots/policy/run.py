@@ -64,7 +64,7 @@ def run_policy(
             for slot in chosen:
                 refuse_unauthorized(pilot)
                 record = _run_slot(pilot, slot, report)
-                report(f"{slot.run_id}: {_sentence(record)}")
+                report(f"{slot.run_id}: {run_sentence(record)}")
                 task.advance()
                 if record.process != "completed":
                     # Whatever broke it would most likely break the next one too, and use its slot.
@@ -212,7 +212,8 @@ def _write_once(path: Path, record: Record) -> None:
     sync_folder(path.parent)
 
 
-def _sentence(record: PolicyRunRecord) -> str:
+def run_sentence(record: PolicyRunRecord) -> str:
+    """Say what came of a run."""
     if record.process != "completed":
         return f"{record.process}: {record.detail}"
     gain = f"gain {record.final_gain:.2%}" if record.final_gain is not None else "no gain"
