@@ -1,7 +1,8 @@
 """Floor 6: ledgers as data frames with declared columns, and charts of them."""
 
 from roundkit.analysis import charts, importers
-from roundkit.analysis.columns import TABLES, Column, check_frame
+from roundkit.analysis.columns import TABLES, Column
+from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
 from roundkit.analysis.pilots import PilotFrames, pilot_frames

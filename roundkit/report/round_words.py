@@ -11,8 +11,8 @@ from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.report.open_words import open_decision, open_why
-from roundkit.rounds.snapshot import OpenLane, OpenRound, RoundSource
-from roundkit.rules.outcome import ending_of
+from roundkit.rounds.snapshot import OpenRound, RoundSource
+from roundkit.rules.outcome import OpenLane, ending_of
 
 MOST_EXPERIMENTS = 8
 """Experiments whose raw samples a report draws."""
