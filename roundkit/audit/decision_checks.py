@@ -168,7 +168,7 @@ def _is_no_check(material: Material, record: ExperimentRecord) -> bool:
     """Say whether an A/A experiment broke by no fault of the incumbent, and was done anew."""
     of_subject = material.of_subject(record.subject)
     earlier = of_subject[: of_subject.index(record)]
-    return is_checked_again(record, earlier, material.spec.gates.remeasure_limit)
+    return is_checked_again(record, earlier, material.spec.gates)
 
 
 def _aa_problems(material: Material) -> Iterator[Disagreement]:

@@ -130,7 +130,7 @@ def _sides(
 
 def _is_unfinished(material: Material, records: list[ExperimentRecord]) -> bool:
     return is_measured_again(
-        records[-1], decide(records[-1], material.spec), records[:-1], material.spec.gates.remeasure_limit
+        records[-1], decide(records[-1], material.spec), records[:-1], material.spec.gates
     )
 
 

@@ -54,7 +54,7 @@ def measures_again(records: Sequence[ExperimentRecord], spec: RunSpec) -> bool:
     *earlier, last = records
     if last.outcome == "baseline-broke" or last.reason in HOST_STATES:
         return False
-    return is_measured_again(last, decide(last, spec), earlier, spec.gates.remeasure_limit)
+    return is_measured_again(last, decide(last, spec), earlier, spec.gates)
 
 
 def disagreements(comparison: Comparison) -> tuple[str, ...]:

@@ -721,7 +721,7 @@ def _until_decided(bench: _Bench, *arguments: Any) -> list[ExperimentRecord]:
     ran: list[ExperimentRecord] = []
     while True:
         record = _experiment(bench, *arguments, attempt=len(ran) + 1)
-        if not is_measured_again(record, decide(record, bench.spec), ran, bench.spec.gates.remeasure_limit):
+        if not is_measured_again(record, decide(record, bench.spec), ran, bench.spec.gates):
             return [*ran, record]
         ran.append(record)
 
