@@ -21,6 +21,7 @@ from roundkit.audit.role_checks import check_roles
 from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
+from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 
 _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
@@ -38,13 +39,20 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
 )
 
 
-def audit_round(path: Path, *, repository: Path | None = None, expect: str | None = None) -> AuditReport:
+def audit_round(
+    path: Path,
+    *,
+    repository: Path | None = None,
+    expect: str | None = None,
+    progress: Progress = SILENT,
+) -> AuditReport:
     """Recompute everything in the evidence of a round from its bytes and raw samples.
 
     Args:
         path: The evidence folder.
         repository: The campaign repository, to compare commits with; None leaves them alone.
         expect: The evidence digest as it was published elsewhere.
+        progress: Shows how many kinds of checks are done.
 
     Returns:
         Every check with what agreed or did not. Nothing found wrong in the evidence raises.
@@ -59,8 +67,10 @@ def audit_round(path: Path, *, repository: Path | None = None, expect: str | Non
         material = read_material(evidence)
     except EvidenceProblem as problem:
         return AuditReport(name, evidence.digest, (*checks, *failures("records", problem)))
-    for family, check in _FAMILIES:
-        checks += guarded(family, partial(check, material))
+    with progress.task(f"audit of {name}", len(_FAMILIES), "kinds of checks") as task:
+        for family, check in _FAMILIES:
+            checks += guarded(family, partial(check, material))
+            task.advance()
     if repository is not None:
         checks += guarded("repository", partial(check_repository, material, repository))
     return AuditReport(name, evidence.digest, tuple(checks))

@@ -35,7 +35,8 @@ class WatchedPool:
         Raises:
             DeviceBusy: as the other pool.
         """
-        task = self._progress.begin(request.subject, len(request.schedule), "trials")
+        unit = "trials" if request.look_plan is None else "trials at most"
+        task = self._progress.begin(request.subject, len(request.schedule), unit)
 
         def on_trial(done: int, planned: int, trial: Trial) -> None:
             task.set(done, planned)
