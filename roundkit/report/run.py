@@ -13,6 +13,7 @@ from typing import Any
 from roundkit.audit import open_pilot
 from roundkit.core.errors import RoundkitError
 from roundkit.core.files import atomic_write
+from roundkit.core.outputs import check_outputs
 from roundkit.core.progress import SILENT, Progress
 from roundkit.report.engine import engine_with
 from roundkit.report.html import render_html
@@ -64,21 +65,21 @@ def run_notebook(
         progress: Shows cells, and what long work inside them says.
 
     Raises:
-        Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``: nothing was started or written.
+        Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``, ``output-folder``, ``same-file`` and
+            the like: nothing was started or written.
         NotebookFailed: a cell failed, the kernel ended early, or the last cell said ``failed``.
     """
     source = find_notebook(name_or_path)
     declared = read_parameters(read_notebook(source), place=source.name)
     values = validate_parameters(declared, parameters, place=source.name)
+    _check_places({"--out": out, "--html": html})
     executed = _execute(source, values, progress=progress)
     outcome = read_outcome(executed)
     tidy(executed, values, out.parent)
-    out.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(out, notebook_bytes(executed))
     if outcome.outcome != "done":
         raise NotebookFailed(source.stem, outcome.sentence, out)
     if html is not None:
-        html.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(html, render_html(executed, title=outcome.title).encode())
     return NotebookRun(out, html, outcome)
 
@@ -93,6 +94,7 @@ def build_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -
 
     Raises:
         EvidenceProblem: the folder is not evidence.
+        Refused: ``output-folder``.
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
     open_source(source)
@@ -115,6 +117,13 @@ def build_pilot_report(source: Path, out_html: Path, *, progress: Progress = SIL
     return _built("pilot_report", {"pilot": str(source.resolve())}, out_html, progress)
 
 
+def _check_places(files: Mapping[str, Path | None]) -> None:
+    """Refuse places that take no file, before hours of work are lost on them; folders are made."""
+    for path in filter(None, files.values()):
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    check_outputs(files)
+
+
 def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
     """Take out of an executed notebook what would differ next time, or says whose machine this was.
 
@@ -134,6 +143,7 @@ def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
 
 
 def _built(name: str, given: Mapping[str, object], out_html: Path, progress: Progress) -> NotebookRun:
+    _check_places({"--out": out_html})
     with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
         executed = Path(scratch) / f"{name}.ipynb"
         try:
