@@ -17,7 +17,7 @@ import roundkit
 from roundkit.analysis.columns import TABLES
 from roundkit.analysis.door import check_frame
 from roundkit.analysis.places import FRAMES_FILE
-from roundkit.core.errors import refuse
+from roundkit.core.errors import RoundkitError, refuse
 
 Format = Literal["parquet", "csv", "json"]
 FRAMES_FORMAT = "roundkit-frames/1"
@@ -40,6 +40,7 @@ def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format 
     Raises:
         Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, ``malformed`` for an
             export whose rows are damaged, or what :func:`check_frame` raises.
+        RoundkitError: a file cannot be written, and nothing of the folder is there then.
     """
     if form not in get_args(Format):
         raise refuse("unknown-format", f"there is no format {form!r}", remedy=" or ".join(get_args(Format)))
@@ -51,7 +52,10 @@ def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format 
         raise refuse("nothing-to-write", "every one of these frames is empty", place=str(folder))
     with _whole(folder) as partial:
         for table, frame in filled.items():
-            _write(frame, partial / f"{table}.{form}", form)
+            try:
+                _write(frame, partial / f"{table}.{form}", form)
+            except pl.exceptions.PolarsError as error:
+                raise RoundkitError(f"{folder / table}.{form} cannot be written: {error}") from error
         if form == "parquet":
             about = {"format": FRAMES_FORMAT, "tables": sorted(filled), "tool_version": roundkit.__version__}
             (partial / FRAMES_FILE).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")

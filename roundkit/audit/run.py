@@ -21,6 +21,8 @@ from roundkit.audit.role_checks import check_roles
 from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
+from roundkit.core.errors import refuse
+from roundkit.core.git import Repository
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 
@@ -56,7 +58,17 @@ def audit_round(
 
     Returns:
         Every check with what agreed or did not. Nothing found wrong in the evidence raises.
+
+    Raises:
+        Refused: ``no-repository``: what was named as one is none, which says nothing about the evidence.
     """
+    if repository is not None and Repository(repository).git("rev-parse", "--git-dir", check=False).exit_code:
+        raise refuse(
+            "no-repository",
+            f"{repository} is no git repository",
+            place="--repository",
+            remedy="name the campaign's repository, or a clone of it",
+        )
     name = path.resolve().name
     try:
         evidence = open_evidence(path)

@@ -74,8 +74,8 @@ def audit_headline(audit: AuditReport) -> Html:
     families = len({check.name for check in audit.checks})
     figures = (
         ("kinds of checks", str(families)),
-        ("that agree", str(sum(check.passed for check in audit.checks))),
-        ("that do not", str(failed)),
+        ("checks that agree", str(sum(check.passed for check in audit.checks))),
+        ("checks that do not", str(failed)),
     )
     cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
     digest = audit.digest or "without a readable index"

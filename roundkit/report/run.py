@@ -164,8 +164,6 @@ def _shown_path(path: Path, beside: Path) -> str:
 
 
 def _execute(source: Path, values: Mapping[str, Any], *, progress: Progress) -> Any:
-    import nbformat
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import papermill
@@ -182,13 +180,28 @@ def _execute(source: Path, values: Mapping[str, Any], *, progress: Progress) -> 
                     progress_bar=False, log_output=False, report_mode=False, engine_name=engine,
                     extra_arguments=["--IPKernelApp.log_level=ERROR"],
                 )  # fmt: skip
-            except Exception:
+            except Exception as error:
                 # Whatever papermill says, the cells are the record: they are read and judged either way.
-                if not running.is_file():
-                    raise
-            executed: Any = nbformat.read(running, as_version=4)  # type: ignore[no-untyped-call]
+                executed: Any = _read_back(running, error)
+            else:
+                executed = _read_back(running, None)
     executed.cells = [cell for cell in executed.cells if not _is_banner(cell)]
     return executed
+
+
+def _read_back(running: Path, said: Exception | None) -> Any:
+    """Return what papermill wrote; where that cannot be read (a full disk, no kernel), say what it said.
+
+    Raises:
+        RoundkitError: there is no executed notebook.
+    """
+    import nbformat
+
+    try:
+        return nbformat.read(running, as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        why = f"{type(said or error).__name__}: {said or error}".partition("\n")[0]
+        raise RoundkitError(f"the notebook was not run to an end that can be read: {why}") from error
 
 
 def _is_banner(cell: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,19 @@ def test_damage_within_an_export_is_a_sentence(tmp_path: Path) -> None:
         "export", tmp_path / "out", "--out", tmp_path / "again"
     )
     assert not (tmp_path / "again").exists()
+
+
+def test_a_disk_that_takes_no_more_leaves_a_sentence_and_no_half_of_an_export(tmp_path: Path) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    for form in ("parquet", "csv", "json"):
+        command = f"ulimit -f 8; exec {sys.executable} -m roundkit export c --out out --format {form}"
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("roundkit: ")
+        assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "scratch"]
 
 
 def test_export_leaves_out_what_is_broken_when_asked(tmp_path: Path) -> None:

@@ -126,6 +126,15 @@ def test_m12_the_page_is_small_offline_and_for_light_and_dark(faster: tuple[Benc
     assert [address for row in loaded for address in row if address and not address.startswith("#")] == []
 
 
+def test_fault_31_the_page_names_no_folder_of_its_author(faster: tuple[Bench, Ran]) -> None:
+    bench, _ = faster
+    page = (bench.root / "c.html").read_text()
+    assert f"…/{Path(PYTHON).name} " in page
+    assert PYTHON not in page
+    assert str(Path(PYTHON).resolve()) not in page
+    assert str(bench.root) not in page
+
+
 def test_m12_pyperf_reads_both_sides_from_one_file(faster: tuple[Bench, Ran]) -> None:
     bench, _ = faster
     saved = comparison(bench, "c.json")

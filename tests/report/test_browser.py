@@ -41,6 +41,12 @@ MARKS = (
     '\'g[class*="role-mark"] path, g[class*="role-mark"] line, g[class*="role-mark"] text\').length)'
 )
 
+CUT_OFF = (
+    "[...document.querySelectorAll('.rk-chart svg')].flatMap(svg => [...svg.querySelectorAll('text')].filter("
+    "text => text.getBoundingClientRect().right > svg.getBoundingClientRect().right + 1)"
+    ".map(text => text.textContent))"
+)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -95,6 +101,7 @@ def test_n04_every_chart_has_marks_and_no_request_leaves(
     marks = page.evaluate(MARKS)
     assert len(marks) >= 2
     assert min(marks) > 0
+    assert page.evaluate(CUT_OFF) == []
     check_quiet(page, file)
     assert page.evaluate("document.documentElement.scrollWidth") <= options["width"]
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

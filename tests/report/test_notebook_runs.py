@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -109,6 +111,16 @@ def test_n02_a_place_that_takes_no_file_is_refused_before_anything_runs(
         run_notebook(source, {}, tmp_path / out, None if html is None else tmp_path / html)
     assert codes(refused) == {code}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["example.ipynb"]
+
+
+def test_n02_a_disk_that_takes_no_more_is_a_sentence(tmp_path: Path) -> None:
+    write_notebook(tmp_path, "print('x' * 200_000)", LAST)
+    command = f"ulimit -f 64; exec {sys.executable} -m roundkit notebook example.ipynb --out out.ipynb"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("roundkit: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["example.ipynb"]
 
 
 def test_n02_a_parameter_that_nothing_reads_is_refused(tmp_path: Path) -> None:
