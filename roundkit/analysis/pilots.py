@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from roundkit.analysis.columns import check_columns
+from roundkit.analysis.door import check_columns
 from roundkit.analysis.pilot_columns import PILOT_TABLES
 from roundkit.audit.pilot_source import PilotSource, open_pilot
 from roundkit.models.pilot_cohort import Observation

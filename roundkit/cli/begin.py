@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundkit.cli.app import app
-from roundkit.cli.compare_options import Better, compare_options
-from roundkit.cli.options import even_pairs
+from roundkit.cli.compare_options import (
+    BENCHMARK,
+    Shared,
+    compare_options,
+    pairs_option,
+    with_shared_options,
+)
+from roundkit.cli.progress import shown_progress
 from roundkit.core.text import visible
 
 if TYPE_CHECKING:
     from roundkit.rounds.begin import Beginning
 
-_MOST_PAIRS = 40
-
 
 @app.command("init", rich_help_panel="Start here")
+@with_shared_options
 def init(
     repository: Annotated[
         Path, typer.Argument(metavar="REPOSITORY", help="Top of the git working tree.")
     ] = Path(),
-    benchmark: Annotated[
-        str | None,
-        typer.Option(help="Benchmark command, one program and its words; asked for when left out."),
-    ] = None,
-    validator: Annotated[
-        str | None,
-        typer.Option(help="Command that exits 0 when the outputs are right; asked for when left out."),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(help="Metric that the benchmark writes to ROUNDKIT_RESULT_PATH; else wall time counts."),
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="Its unit; ms by default.")] = None,
-    direction: Annotated[
-        Better | None, typer.Option(help="Which way of it is better; lower by default.")
-    ] = None,
-    instrument: Annotated[
-        str | None, typer.Option(help="What decides: reported (with --metric), wall, cpu or another one.")
-    ] = None,
-    build: Annotated[str | None, typer.Option(help="Build command.")] = None,
-    package: Annotated[
-        str | None, typer.Option(help="Package that must be imported from the checkout, not from elsewhere.")
-    ] = None,
+    benchmark: Annotated[str | None, BENCHMARK] = None,
+    *,
+    shared: Shared,
     protect: Annotated[
         list[str] | None, typer.Option(help="Glob that no lane may change; may be repeated.")
     ] = None,
@@ -54,22 +40,11 @@ def init(
         float | None,
         typer.Option(min=0.0001, max=1.0, help="Smallest gain worth keeping, a fraction; else 0.01."),
     ] = None,
-    pairs: Annotated[
-        int, typer.Option(min=6, callback=even_pairs, help="Pairs to measure the noise with.")
-    ] = 12,
-    most_pairs: Annotated[
-        int, typer.Option(min=6, callback=even_pairs, help="Most pairs that one experiment may take.")
-    ] = _MOST_PAIRS,
+    pairs: Annotated[int, pairs_option("Pairs to measure the noise with")] = 12,
+    most_pairs: Annotated[int, pairs_option("Most pairs that one experiment may take")] = 40,
     no_noise: Annotated[
         bool, typer.Option("--no-noise", help="Measure nothing; the gates are the template's.")
     ] = False,
-    python: Annotated[str | None, typer.Option(help="Interpreter that {python} stands for.")] = None,
-    read: Annotated[
-        list[Path] | None, typer.Option(help="Folder that commands may read; may be repeated.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds that one command may take.")
-    ] = None,
     name: Annotated[str | None, typer.Option(help="The campaign's id; else the repository's name.")] = None,
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Where the campaign goes; REPOSITORY/campaign by default.")
@@ -78,29 +53,27 @@ def init(
     """Begin a campaign in your own repository: measure its noise, propose gates, write campaign.yaml.
 
     The last commit is measured against itself. What the noise lets a round show is said in words, and the
-    gates are set to it; the notebooks are copied beside the file. Nothing is overwritten.
+    gates are set to it; the notebooks are copied beside the file. Nothing is overwritten. Benchmark and
+    validator are asked for when they are left out.
 
     Example: roundkit init --benchmark "python3 bench.py" --validator "python3 check.py"
     """
-    from roundkit.cli.trial_progress import TrialProgress
     from roundkit.rounds.begin import begin, check_place, write_campaign
 
     top = repository.resolve()
     place = (folder or top / "campaign").resolve()
     check_place(top, place)
     benchmark = benchmark or _asked("Benchmark command", "--benchmark")
-    if validator is None and _somebody():
-        validator = typer.prompt("Validator command (empty: none)", default="", show_default=False) or None
+    if shared.validator is None and _somebody():
+        answer = typer.prompt("Validator command (empty: none)", default="", show_default=False)
+        shared = replace(shared, validator=answer or None)
     options = compare_options(
-        benchmark, metric, unit, direction, instrument,
-        validator=validator, build=build, package=package, protect=protect, pairs=pairs,
-        min_gain=min_gain, all_pairs=True, shared_only=True, cpus=None, python=python, read=read,
-        timeout=timeout,
-    )  # fmt: skip
-    with TrialProgress("trials") as shown:
+        benchmark, shared, protect=protect, pairs=pairs, min_gain=min_gain, all_pairs=True, shared_only=True
+    )
+    with shown_progress(stderr=True) as progress:
         beginning = begin(
             top, place, options, campaign_id=name or _identifier(top.name), measured=not no_noise,
-            most_pairs=most_pairs, report=shown.say, progress=shown.advance,
+            most_pairs=most_pairs, progress=progress,
         )  # fmt: skip
     written = write_campaign(beginning, place)
     _tell(beginning, written, _copied_notebooks(place))

@@ -12,13 +12,12 @@ from ruamel.yaml.comments import CommentedMap
 from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
+from roundkit.core.progress import SILENT, Progress
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import dump_yaml, plain, read_yaml
-from roundkit.measure.experiment import Progress
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.comparison import NoiseReport
 from roundkit.rounds.compare.instruments import METRICS
-from roundkit.rounds.compare.measure import Announce
 from roundkit.rounds.compare.noise import measure_noise
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, words_inside
@@ -75,8 +74,7 @@ def begin(
     campaign_id: str,
     measured: bool,
     most_pairs: int,
-    report: Announce,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Beginning:
     """Measure what the repository's last commit gives against itself, and make a campaign of it.
 
@@ -87,8 +85,7 @@ def begin(
         campaign_id: Name of the campaign.
         measured: Whether to measure the noise; otherwise the gates are the template's.
         most_pairs: Most pairs that one experiment may take.
-        report: Takes one line for each step.
-        progress: Called after each trial.
+        progress: Shows each step and the trials.
 
     Raises:
         Refused: a command names what is not there, or the campaign would not be valid.
@@ -99,7 +96,7 @@ def begin(
     checked_campaign(plain(content), CAMPAIGN)
     noise = None
     if measured:
-        noise = measure_noise(f"{repository}@HEAD", options, report=report, progress=progress)
+        noise = measure_noise(f"{repository}@HEAD", options, progress=progress)
     gates = content["test_plan"]
     row = None
     if noise is not None:
