@@ -9,8 +9,9 @@ from roundkit.core.canonical import canonical_bytes
 from roundkit.evidence import RoundEvidence
 from roundkit.models.agent_run import AgentRun, Usage
 from roundkit.models.attempts import Cost
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.snapshot import RoundSource
 
 _LANE_FIELDS = (

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.audit.role_checks import standalone_subject
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.drift import aa_check
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_ratio

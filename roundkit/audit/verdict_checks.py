@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.disagreement import compare_verdicts
 from roundkit.rules.remeasure import is_measured_again
 from roundkit.rules.verdict import decide, unmeasured

@@ -11,7 +11,7 @@ from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
 from roundkit.evidence import RoundEvidence, open_evidence
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.report.markup import counted, escape
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.round_words import audit_sentence

@@ -10,7 +10,9 @@ from roundkit.core.errors import RoundkitError
 from roundkit.core.progress import SILENT, Progress
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Purpose, VerdictRecord
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest, Purpose
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
 from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full

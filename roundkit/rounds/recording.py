@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from roundkit.core.clock import now_utc
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.control import mark_paused
 from roundkit.rounds.requests import Bench
 from roundkit.rules.drift import aa_check

@@ -14,9 +14,10 @@ from roundkit.core.errors import refuse
 from roundkit.evidence import Event, EvidenceProblem, RoundEvidence, open_evidence
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.evidence import EvidencePointer
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck, CompositionStep, RejectedSubmission, RerunRecord, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.layout import RoundFolder, evidence_folder, read_plan
 from roundkit.rules.outcome import STATEMENT, OpenLane, open_lanes
 from roundkit.rules.run_spec import run_spec_of

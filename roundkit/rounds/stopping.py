@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roundkit.measure.pool import DevicePool
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 
 _AT_ONCE = "stopped at once; nothing is lost, the same command goes on where it was"
 _POLL_S = 0.2

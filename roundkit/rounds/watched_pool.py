@@ -7,8 +7,10 @@ from concurrent.futures import Future
 from roundkit.core.progress import Progress
 from roundkit.measure.experiment import Progress as OnTrial
 from roundkit.measure.pool import DevicePool
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Trial
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import Trial
 
 
 class WatchedPool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.rules.policy_queue import VirtualQueue, VirtualTicket, drain
 from roundkit.rules.policy_run import RoundView
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.base import Provenance
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import RoundLedger, TicketRecord
-from roundkit.models.measurement import ExperimentRecord
 from roundkit.models.policy_plan import PolicyPlan, PolicySlot
 from roundkit.models.policy_run import (
     PolicyEnd,

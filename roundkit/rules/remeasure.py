@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.round_plan import Gates
+from roundkit.models.verdict import VerdictRecord
 
 INTERRUPTED = "interrupted"
 """Reason of an experiment that its owner stopped; it costs the ticket nothing."""

@@ -17,16 +17,12 @@ from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.materialized import Checkout
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.comparison import Comparison, Environment
-from roundkit.models.measurement import (
-    ExperimentRecord,
-    MeasurementRequest,
-    Purpose,
-    RunSpec,
-    Side,
-    SideRef,
-    VerdictRecord,
-)
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest, Purpose, SideRef
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Side
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import Built, build_checkout
 from roundkit.rounds.compare.bench import CompareBench, open_bench
 from roundkit.rounds.compare.options import CompareOptions

@@ -11,9 +11,12 @@ from roundkit.core.progress import SILENT, Progress
 from roundkit.host.lease import default_lease_root
 from roundkit.measure.pool import LocalPool
 from roundkit.models.comparison import InstrumentNoise, NoiseReport
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
-from roundkit.models.measurement import ExperimentRecord, RunSpec, SideRef, Trial
+from roundkit.models.measurement import SideRef
 from roundkit.models.readings import own_reading
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Trial
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
 from roundkit.rounds.compare.instruments import BESIDE, METRICS, instruments
 from roundkit.rounds.compare.measure import (
