@@ -25,7 +25,7 @@ def text_of(page: Path) -> str:
     return " ".join(plain.split())
 
 
-def test_an_open_round_gives_the_same_page_marked_provisional(tmp_path: Path) -> None:
+def test_n12_an_open_round_with_a_paused_queue_gives_the_same_page_marked_provisional(tmp_path: Path) -> None:
     folder = open_round_directory(tmp_path / "round", sample_round(), measured=3, paused="the device drifted")
     build_report(folder.root, tmp_path / "one.html")
     build_report(folder.root, tmp_path / "two.html")
