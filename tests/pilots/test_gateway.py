@@ -374,18 +374,21 @@ def test_a_program_ends_with_the_trial_and_its_call_is_recorded(open_folder: Pat
 
 def test_an_agent_that_closes_early_may_connect_again_and_sees_no_older_answer(open_folder: Path) -> None:
     with talk(open_folder) as agent:
-        agent.raw(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n{"jsonrpc":"2.0","id":2,"meth')
         agent.process.kill()
         agent.process.wait()
+        # What a connection leaves that breaks off: an answer that it did not read, and half a message.
+        with (open_folder / "gateway" / "requests").open("wb") as requests:
+            requests.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n{"jsonrpc":"2.0","id":2,"meth')
+        while not (open_folder / "wire.jsonl").read_bytes().count(b"\n"):
+            os.sched_yield()
         again = [sys.executable, "-I", open_folder / "gateway" / SHIM]
         with subprocess.Popen(again, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             second = Talk(open_folder, process, agent.service)
-            second.raw(b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}\n')
-            while (answer := second.receive()).get("id") != 7:
-                pass
-            assert answer["result"]["serverInfo"]["name"] == "roundkit-pilot"
+            assert second.ask("initialize")["result"]["serverInfo"]["name"] == "roundkit-pilot"
             assert second.ask("ping")["result"] == {}
             process.kill()
+    told = [json.loads(data) for way, data in agent.messages() if way == "out"]
+    assert [answer.get("error", {}).get("code") for answer in told] == [None, -32700, None, None]
 
 
 def test_a_second_connection_beside_the_first_is_turned_away(open_folder: Path) -> None:

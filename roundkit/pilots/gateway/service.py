@@ -116,7 +116,6 @@ class GatewayService:
     def _answer(self, number: str | int, method: str, params: dict[str, Any]) -> None:
         match method:
             case "initialize":
-                self._wire.forget_answers()
                 result = initialized(params)
             case "tools/list":
                 result = self._offered

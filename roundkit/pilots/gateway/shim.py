@@ -11,6 +11,8 @@ import sys
 import threading
 
 _CHUNK_BYTES = 1 << 16
+HELLO = b"\0\n"
+"""A line that no message is: a new connection, and the gateway's answer to it. It is not archived."""
 
 
 def main(folder: str) -> int:
@@ -23,11 +25,20 @@ def main(folder: str) -> int:
         return 1
     requests = os.open(os.path.join(folder, "requests"), os.O_WRONLY)  # noqa: PTH118
     answers = os.open(os.path.join(folder, "answers"), os.O_RDONLY)  # noqa: PTH118
-    # Ends what a connection that broke off may have left.
-    _write(requests, b"\n")
-    threading.Thread(target=_carry, args=(answers, 1), daemon=True).start()
+    # Ends what a connection that broke off may have left, and asks the gateway to begin anew.
+    _write(requests, b"\n" + HELLO)
+    threading.Thread(target=_answer, args=(answers,), daemon=True).start()
     _carry(0, requests)
     return 0
+
+
+def _answer(answers: int) -> None:
+    """Carry answers, but none to an earlier connection: those come before the greeting."""
+    seen = b"\n"
+    while b"\n" + HELLO not in seen:
+        seen += os.read(answers, _CHUNK_BYTES)
+    _write(1, seen.partition(b"\n" + HELLO)[2])
+    _carry(answers, 1)
 
 
 def _carry(source: int, target: int) -> None:

@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,14 +125,6 @@ class Wire:
             view = view[os.write(self._answers, view) :]
         return self._keep("out", data, len(data))
 
-    def forget_answers(self) -> None:
-        """Drop what an earlier connection was sent and did not read."""
-        try:
-            while os.read(self._answers, _CHUNK_BYTES):
-                pass
-        except BlockingIOError:
-            pass
-
     def stop(self) -> None:
         """End :meth:`messages`, and whatever watches ``stop_read``; safe from any thread, and twice."""
         os.write(self._stop_write, b"x")
@@ -160,13 +153,24 @@ class Wire:
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
             self._add(piece)
-            if self._pending_size:
+            if self._pending == shim.HELLO.rstrip():
+                self._greet()
+            elif self._pending_size:
                 yield self._message()
         self._add(rest)
 
     def _add(self, piece: bytes) -> None:
         self._pending_size += len(piece)
         self._pending += piece[: self._most_message_bytes - len(self._pending)]
+
+    def _greet(self) -> None:
+        """Answer a new connection; what an earlier one was sent and did not read makes room for it."""
+        self._pending.clear()
+        self._pending_size = 0
+        with suppress(BlockingIOError):
+            while os.read(self._answers, _CHUNK_BYTES):
+                pass
+        os.write(self._answers, shim.HELLO)
 
     def _message(self) -> Message:
         kept = bytes(self._pending)
