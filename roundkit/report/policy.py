@@ -135,6 +135,6 @@ def _figures(source: PolicySource) -> tuple[tuple[str, str], ...]:
     return (
         ("decision", decision.decision if decision else "none yet"),
         ("median ratio P / S", "none" if ratio is None else f"{ratio:.3g}"),
-        *((f"{arm} to the target", words.times(source.of(arm))) for arm in source.arms),
-        *((f"final gain of {arm}", words.gains(source.of(arm))) for arm in source.arms),
+        *((f"{arm} to the target, median", words.median_time(source.of(arm))) for arm in source.arms),
+        *((f"final gain of {arm}, median", words.median_gain(source.of(arm))) for arm in source.arms),
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from statistics import median
 
 from roundkit.models.policy_run import PolicyRunRecord
 from roundkit.report.markup import counted, number, percent
 from roundkit.report.policy_source import PolicySource
 from roundkit.report.round_views import NO_MODEL
-from roundkit.rules.policy_decision import equal_arms_say_faster
+from roundkit.rules.policy_decision import equal_arms_say_faster, time_of
 
 LABEL = "workflow-policy comparison"
 STATEMENT = (
@@ -70,17 +71,30 @@ def odds(source: PolicySource) -> str:
     )
 
 
+def median_time(records: Sequence[PolicyRunRecord]) -> str:
+    """Return an arm's median time to the target, censored as later than any."""
+    middle = median(_ordered(records)) if _ordered(records) else None
+    return "none" if middle is None else "censored" if middle == inf else f"{number(middle)} s"
+
+
+def median_gain(records: Sequence[PolicyRunRecord]) -> str:
+    """Return an arm's median final gain."""
+    known = [record.final_gain for record in records if record.final_gain is not None]
+    return percent(median(known)) if known else "none"
+
+
 def times(records: Sequence[PolicyRunRecord]) -> str:
     """Return an arm's times to the target: median and range, censored as later than any."""
-    known = sorted(record.target_s for record in records if record.target_s is not None)
-    censored = sum(record.censored for record in records)
-    if not known:
-        return f"none reached it; {censored} censored" if censored else "none"
-    ordered = [*known, *[float("inf")] * censored]
-    middle = median(ordered)
-    shown = "censored" if middle == float("inf") else f"{number(middle)} s"
-    high = "censored" if censored else f"{number(known[-1])} s"
-    return f"{shown} ({number(known[0])} s to {high})"
+    ordered = _ordered(records)
+    if not ordered or ordered[0] == inf:
+        return f"none reached it; {len(ordered)} censored" if ordered else "none"
+    high = "censored" if ordered[-1] == inf else f"{number(ordered[-1])} s"
+    return f"{median_time(records)} ({number(ordered[0])} s to {high})"
+
+
+def _ordered(records: Sequence[PolicyRunRecord]) -> list[float]:
+    times = (time_of(record.target_s, censored=record.censored) for record in records)
+    return sorted(time for time in times if time is not None)
 
 
 def spread(values: Sequence[float | int | None], unit: str = "") -> str:

@@ -7,6 +7,7 @@ import polars as pl
 
 from roundkit.analysis.charts.theme import (
     BLUE,
+    INK,
     ORANGE,
     finish,
     missing_text,
@@ -16,10 +17,10 @@ from roundkit.analysis.charts.theme import (
     vertical,
     where_known,
 )
-from roundkit.models.policy_plan import ARMS
+from roundkit.models.policy_plan import ARMS, Arm
 
 _COLOURS = alt.Scale(domain=list(ARMS), range=[BLUE, ORANGE])
-_DASHES = alt.Scale(domain=list(ARMS), range=[[1, 0], [6, 3]])
+_DASHES: dict[Arm, list[int]] = {"P": [1, 0], "S": [6, 3]}
 _STATES = ("reached", "censored")
 _SHAPES = alt.Scale(domain=list(_STATES), range=["circle", "cross"])
 _HEIGHT = 260
@@ -39,12 +40,14 @@ def time_to_target(curve: pl.DataFrame) -> alt.LayerChart:
         "arm:N": "arm", "time_s:Q": "seconds", "without_target_percent:Q": "without the target (%)",
         "event:N": "what happened", "runs_left:Q": "runs left",
     })  # fmt: skip
-    lines = (
+    lines = [
         alt.Chart()
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=x, y=y, color=colour, strokeDash=alt.StrokeDash("arm:N", scale=_DASHES, legend=None))
-    )
-    shape = alt.Shape("event:N", scale=_SHAPES, title="run")
+        .transform_filter(f"datum.arm === '{arm}'")
+        .mark_line(interpolate="step-after", strokeWidth=2, strokeDash=dash)
+        .encode(x=x, y=y, color=colour)
+        for arm, dash in _DASHES.items()
+    ]
+    shape = _shape("event")
     points = (
         alt.Chart()
         .transform_filter("datum.event !== 'start'")
@@ -54,7 +57,7 @@ def time_to_target(curve: pl.DataFrame) -> alt.LayerChart:
     reached = curve.filter(pl.col("event") == "reached").height
     censored = curve.filter(pl.col("event") == "censored").height
     return finish(
-        [lines, points] if curve.height else [],
+        [*lines, points] if curve.height else [],
         rows_of(curve),
         title="Time to the target",
         subtitle="product-limit estimate of each arm; a cross is a run that ended without it (censored)",
@@ -83,7 +86,7 @@ def runs_and_bounds(
     y = rows_axis("run", frame)
     x = _seconds()
     colour = alt.Color("arm:N", scale=_COLOURS, title="arm")
-    shape = alt.Shape("state:N", scale=_SHAPES, title="run")
+    shape = _shape("state")
     tips = tip({"run:N": "run", "arm:N": "arm", "time_s:Q": "seconds", "state:N": "run"})
     points = (
         alt.Chart()
@@ -94,8 +97,8 @@ def runs_and_bounds(
     bounds = [
         layer
         for value, name in (
-            (parallel_s, "side by side: max(A+sM, N·s·M/D)"),
-            (serial_s, "one after the other: N(A+sM)"),
+            (parallel_s, "side by side"),
+            (serial_s, "one after the other"),
         )
         if value is not None
         for layer in (vertical(value), _label(value, name))
@@ -104,10 +107,16 @@ def runs_and_bounds(
         [*bounds, *where_known(frame, "time_s", points), missing_text("time_s", "missing:N", y)],
         rows_of(frame),
         title="Every run, and the two bounds",
-        subtitle="the bounds leave out launches, A/A checks, composition and reruns, which runs have",
+        subtitle="max(A+sM, N·s·M/D) and N(A+sM), without launches, A/A checks and closes, which runs have",
         description=f"{frame.height} runs by arm, with two vertical lines at the bounds.",
         height=_ROW_HEIGHT * max(2, frame.height),
     )
+
+
+def _shape(field: str) -> alt.Shape:
+    """Return the shape of what became of a run; its legend is neutral, since colours are the arms'."""
+    legend = alt.Legend(symbolFillColor=INK, symbolStrokeColor=INK)
+    return alt.Shape(f"{field}:N", scale=_SHAPES, title="run", legend=legend)
 
 
 def _seconds() -> alt.X:
