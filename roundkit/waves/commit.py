@@ -27,6 +27,7 @@ from roundkit.measure.trees import remove_tree
 from roundkit.models.wave_plan import CommitRules
 from roundkit.rounds.candidate import COMMITTER, COMMITTER_EMAIL
 from roundkit.rules.wave_collapse import has_collapsed, line_count
+from roundkit.waves.tree_index import TreeIndex
 
 _SCRATCH = "roundkit-waves"
 _IN_PROGRESS = (
@@ -91,8 +92,14 @@ class Committer:
         """Say whether a path is this committer's."""
         return self._own.matches(path) and not self._others.matches(path)
 
+    @cached_property
+    def index(self) -> TreeIndex:
+        """The tree's own index, which nobody but a person stages in."""
+        return TreeIndex(self.repository, git_folder(self.tree), self.scratch)
+
     def begin(self) -> None:
-        """Empty the scratch folder of whatever a killed committer left there."""
+        """Put right and clear away whatever a killed committer left."""
+        self.index.recover()
         remove_tree(self.scratch)
         self.scratch.mkdir()
 
@@ -194,46 +201,16 @@ class Committer:
             rows = [(modes.get(path, _PLAIN), blobs[path], path) for path in files]
             tree = repository.lay_tree(head, removed=(), written=rows, env=self._index())
             commit = self._commit_tree(tree, head, message)
-            if self._advance(commit, head):
-                known = commit
-                break
-        self.settle(known)
+            if self.index.advance(commit, head):
+                return commit
         return known
-
-    def settle(self, commit: str) -> None:
-        """Tell the tree's own index of a commit's files, where nobody has staged anything else for them.
-
-        Else a later commit of a person's would take them back. An index that somebody is using right now is
-        left alone, and said so.
-        """
-        repository = self.repository
-        parent = f"{commit}^"
-        changed = repository.git(
-            "diff-tree", "-r", "-z", "--no-renames", "--name-only", parent, commit
-        ).stdout.split(b"\0")
-        paths = [os.fsdecode(path) for path in changed if path]
-        before, after = self._entries(parent, paths), self._entries(commit, paths)
-        staged = self._staged(paths)
-        nothing = "0" * len(commit)
-        rows = []
-        for path in paths:
-            if staged.get(path) != before.get(path):
-                continue
-            mode, blob = after.get(path, ("0", nothing))
-            rows.append(f"{mode} {blob}\t{path}\0")
-        done = repository.git(
-            "update-index", "-z", "--index-info", stdin=os.fsencode("".join(rows)), check=False
-        )
-        if done.exit_code:
-            self.say(f"the tree's index was not told of {commit}: {done.error_tail}")
 
     def _dirty(self, head: str) -> list[str]:
         """List paths whose content in the tree is not HEAD's, whatever is staged."""
         repository, env = self.repository, self._index()
         # With what the tree's own index knows of unchanged files, not all of them are read again.
-        own = git_folder(self.tree) / "index"
-        if own.exists():
-            shutil.copy2(own, env["GIT_INDEX_FILE"])
+        if self.index.file.exists():
+            shutil.copy2(self.index.file, env["GIT_INDEX_FILE"])
         repository.git("read-tree", "--reset", head, env=env)
         status = repository.git(
             "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", env=env
@@ -250,7 +227,7 @@ class Committer:
     def _restore_if_collapsed(self, head: str, path: str) -> bool:
         if not self._watched.matches(path):
             return False
-        entry = self._entries(head, [path]).get(path)
+        entry = self.index.entries(head, [path]).get(path)
         if entry is None:
             return False
         before = self.repository.read_blob(head, path)
@@ -278,9 +255,8 @@ class Committer:
             return None
         message = f"Keep what was found changed before the gate of wave {tag}\n\nRoundkit-Found: {tag}\n"
         commit = self._commit_tree(tree, head, message)
-        if not self._advance(commit, head):
+        if not self.index.advance(commit, head):
             raise refuse("tree-busy", f"HEAD of {self.tree} moved meanwhile", remedy="start the gater again")
-        self.settle(commit)
         return commit
 
     def _commit_tree(self, tree: str, parent: str, message: str) -> str:
@@ -289,39 +265,9 @@ class Committer:
             "commit-tree", tree, "-p", parent, "-F", "-", env=identity, stdin=message.encode()
         ).text
 
-    def _advance(self, commit: str, head: str) -> bool:
-        """Move HEAD from one commit to the next; False where it has moved meanwhile."""
-        identity = identity_environment(COMMITTER, COMMITTER_EMAIL, format_utc(now_utc()))
-        moved = self.repository.git(
-            "update-ref", "-m", "roundkit waves", "HEAD", commit, head, env=identity, check=False
-        )
-        if moved.exit_code and self.repository.resolve("HEAD") == head:
-            raise CommandFailed(moved)
-        return moved.exit_code == 0
-
     def _modes(self, head: str, paths: Iterable[str]) -> dict[str, str]:
-        entries = self._entries(head, paths)
+        entries = self.index.entries(head, paths)
         return {path: mode for path, (mode, _) in entries.items() if mode in {_PLAIN, _EXECUTABLE}}
-
-    def _entries(self, commit: str, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return mode and blob of those of the paths that a commit has."""
-        wanted = set(paths)
-        return {
-            entry.path: (entry.mode, entry.object_id)
-            for entry in self.repository.tree(commit)
-            if entry.path in wanted
-        }
-
-    def _staged(self, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return mode and blob of those of the paths that are in the tree's own index."""
-        wanted = set(paths)
-        staged = {}
-        for row in self.repository.git("ls-files", "-s", "-z").stdout.split(b"\0"):
-            head, _, path = row.partition(b"\t")
-            if row and os.fsdecode(path) in wanted:
-                mode, blob, _stage = head.decode().split()
-                staged[os.fsdecode(path)] = (mode, blob)
-        return staged
 
     def _index(self) -> dict[str, str]:
         return {"GIT_INDEX_FILE": str(self.scratch / "index")}

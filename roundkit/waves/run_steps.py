@@ -192,8 +192,6 @@ class RunOfGate:
         right = [draft for group in self.folder.gate.groups for draft in group.banked]
         pending = {targets[draft.group, draft.name].output: draft.sha256 for draft in right}
         known = self._bank_of_this_run()
-        if known is not None:
-            self.committer.settle(known.commit)
         found = self.committer.commit_found(self._tag, pending)
         refused: list[Rejected] = []
         banked = self._unbanked(right, known, refused)
