@@ -127,6 +127,16 @@ def _problems(draft: WaveDraft, content: object, plan_file: Path, root: Path) ->
             "give another folder",
         )
     yield from _agent_problems(draft, at)
+    agent = draft.draft.agent
+    for name in (*agent.readable, *(credential.source for credential in agent.credentials)):
+        shown = Path(name).resolve()
+        if any(private.is_relative_to(shown) or shown.is_relative_to(private) for private in (root, tree)):
+            yield Refusal(
+                "readable-exposes",
+                f"{name} would show a draft agent the tree or the campaign's folder",
+                at("draft", "agent"),
+                "keep programs and credentials outside both",
+            )
 
 
 def _is_working_tree(tree: Path) -> bool:
