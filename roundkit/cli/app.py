@@ -54,6 +54,7 @@ for _module in (
     "rounds",
     "trial",
     "swarmflow",
+    "waves",
     "evidence",
     "notebooks",
     "frames",

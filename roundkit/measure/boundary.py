@@ -242,12 +242,17 @@ def provision_mounts(provision: ProvisionRef | None) -> tuple[Mount, ...]:
 
 def standing_mounts(runtime: FrozenRuntime) -> tuple[Mount, ...]:
     """Return what is readable in every boundary: the plan's folders, the interpreter, the harness."""
+    inside = HARNESS_ROOT / "roundkit" / "harness"
+    return (*runtime_mounts(runtime), Mount(harness_folder(), inside))
+
+
+def runtime_mounts(runtime: FrozenRuntime) -> tuple[Mount, ...]:
+    """Return the plan's folders and the interpreter's, but for the system's own, which every boundary has."""
     granted: dict[Path, Mount] = {}
     for path in (*map(Path, runtime.readable), *_interpreter_folders(Path(runtime.python))):
         if not any(path.is_relative_to(top) for top in (*_SYSTEM, *map(str, granted))):
             granted[path] = Mount(path.resolve(), path)
-    inside = HARNESS_ROOT / "roundkit" / "harness"
-    return (*granted.values(), Mount(harness_folder(), inside))
+    return tuple(granted.values())
 
 
 def _interpreter_folders(python: Path) -> list[Path]:

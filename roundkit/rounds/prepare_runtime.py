@@ -55,6 +55,19 @@ def resolve_runtime(
     return FrozenRuntime(python=str(python), readable=_outermost(folders)), []
 
 
+def find_runtime(wanted: str, place: str) -> tuple[FrozenRuntime | None, list[Refusal]]:
+    """Find an interpreter and the folders that it needs, and nothing else.
+
+    Args:
+        wanted: Its absolute path, or ``auto`` for the one that runs roundkit.
+        place: What to call it in a refusal.
+    """
+    python, folders, refusals = _interpreter(wanted, lambda *_: place)
+    if python is None:
+        return None, refusals
+    return FrozenRuntime(python=str(python), readable=_outermost(folders)), []
+
+
 def system_exposure(place: Path) -> str | None:
     """Return the folder, readable inside every boundary, that a place lies in; None when there is none."""
     return next((folder for folder in _SYSTEM_FOLDERS if place.is_relative_to(folder)), None)

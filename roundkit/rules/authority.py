@@ -35,7 +35,11 @@ def can_spend(lane: FrozenLane) -> bool:
     """Say whether a lane's agent could cost money: a model answers it, or it reaches beyond this machine."""
     if lane.harness not in AGENT_HARNESSES:
         return False
-    agent = lane.agent or LaneAgent()
+    return agent_can_spend(lane.agent or LaneAgent())
+
+
+def agent_can_spend(agent: LaneAgent) -> bool:
+    """Say whether an agent could cost money, whatever it is set to."""
     return agent.provenance == "model" or not all(map(_is_loopback, agent.hosts))
 
 

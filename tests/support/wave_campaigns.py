@@ -1,0 +1,154 @@
+"""A campaign of waves for tests: a real tree, real commands, draft agents that are scripted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.synthetic import SYSTEM_PYTHON, commit_all, write_files
+
+from roundkit.core.clock import now_utc
+from roundkit.core.git import Repository
+from roundkit.core.resources import shipped
+from roundkit.core.yamlfile import dump_yaml
+from roundkit.evidence import wave_layout as names
+from roundkit.models.wave_records import LedgerRow
+from roundkit.waves.folder import CampaignFolder
+from roundkit.waves.freeze import freeze
+from roundkit.waves.telemetry import append
+
+DRAW = """
+import json, sys
+from pathlib import Path
+
+request = json.loads(Path(sys.argv[1]).read_text())
+rows = json.loads((Path(sys.argv[3]) / "targets.json").read_text())
+under = request["under"] or float("inf")
+inside = [row for row in rows if request["at_least"] <= row["size"] < under]
+Path(sys.argv[2]).write_text(json.dumps({"targets": inside}))
+"""
+LIMITS = {
+    "output_bytes": 65536, "output_kill_bytes": 1 << 20, "file_bytes": 1 << 20, "open_files": 64,
+    "tmp_bytes": 1 << 20,
+}  # fmt: skip
+
+
+def target(name: str, group: str = "a", **more: Any) -> dict[str, Any]:
+    """Return a target whose draft is right; ``plays`` and the rest of its data are given by name."""
+    own = {key: more.pop(key) for key in ("size", "family", "input", "output") if key in more}
+    source = f"int {name}(int x) {{ return helper(x) + {len(name)}; }}\n"
+    data = {
+        "source": source, "symbol": "helper", "other_symbol": "helped", "body": "+", "other_body": "-",
+        **more,
+    }  # fmt: skip
+    return {
+        "group": group, "name": name, "size": 10, "family": None, "input": f"asm/{group}/{name}.s",
+        "output": f"src/{group}/{name}.c", "data": data, **own,
+    }  # fmt: skip
+
+
+@dataclass
+class WaveCampaign:
+    """A campaign before and after it is frozen."""
+
+    root: Path
+    targets: list[dict[str, Any]]
+    plan: dict[str, Any]
+    _folder: list[CampaignFolder] = field(default_factory=list)
+
+    @property
+    def tree(self) -> Path:
+        return self.root / "tree"
+
+    @property
+    def plan_file(self) -> Path:
+        return self.root / "wave-plan.yaml"
+
+    @property
+    def directory(self) -> Path:
+        return self.root / "campaign"
+
+    @property
+    def folder(self) -> CampaignFolder:
+        """The frozen campaign."""
+        if not self._folder:
+            self._folder.append(freeze(self.plan_file, self.directory))
+        return self._folder[0]
+
+    def write_plan(self, **changes: Any) -> Path:
+        """Write the plan with some of its keys changed; a nested one is ``draft={...}``."""
+        for key, value in changes.items():
+            known = self.plan.get(key)
+            self.plan[key] = (
+                {**known, **value} if isinstance(known, dict) and isinstance(value, Mapping) else value
+            )
+        self.plan_file.write_bytes(dump_yaml(self.plan))
+        return self.plan_file
+
+    def gated(self, tag: str, banked: int = 0) -> None:
+        """Write a wave's row, as the gater does."""
+        wave = self.folder.read_wave(tag)
+        row = LedgerRow(
+            format="roundkit-wave-row/1", plan_sha256=self.folder.plan_sha256, tag=tag, mode="wave",
+            provenance="scripted", began_utc=None, gated_utc=now_utc(), wall_s=None, gate_s=0.0, workers=None,
+            band=wave.band, lever_set=wave.lever_set, targets=len(wave.targets), drafts=0,
+            truncated_turns=None, unresolved=0, prefilter={}, gated=0, banked=banked, commit=None,
+            credit_usd=None,
+            credit_reason="a test", harvest="none", traffic=None, decision=None,
+        )  # fmt: skip
+        append(self.folder.at(names.LEDGER), row.to_bytes() + b"\n")
+
+    def drafts(self, tag: str) -> dict[str, str]:
+        """Return the drafts of a wave by their names; of several at one target the last."""
+        found = sorted(self.folder.wave(tag).glob(f"{names.SHARDS}/*/{names.DRAFTS}/*.c"))
+        return {path.stem: path.read_text() for path in found}
+
+
+def wave_campaign(root: Path, targets: Sequence[Mapping[str, Any]], **changes: Any) -> WaveCampaign:
+    """Make a tree, tools and a plan in a folder; the plan's defaults are small and quick.
+
+    Args:
+        root: An empty folder that other users can pass.
+        targets: What the tree's ``targets.json`` lists, in this order; each one's input is made.
+        changes: Keys of the plan.
+    """
+    rows = [dict(one) for one in targets]
+    tree, tools = root / "tree", root / "tools"
+    tree.mkdir(mode=0o755)
+    inputs = {row["input"]: f"{row['name']}:\n" for row in rows if not row["data"].get("no_input")}
+    write_files(tree, {"targets.json": json.dumps(rows), "src/README": "banked drafts\n", **inputs})
+    repository = Repository(tree)
+    repository.git("init", "--quiet", "--initial-branch=main")
+    commit_all(repository, ["."], "the tree")
+    shutil.copytree(shipped("templates") / "waves-c" / "agents", tools / "agents")
+    (tools / "draw.py").write_text(textwrap.dedent(DRAW))
+    command = {"argv": ["{python}", "draw.py", "{input}", "{output}", "{tree}"], "timeout_s": 60}
+    campaign = WaveCampaign(root, rows, {
+        "format": "roundkit-waves/1", "campaign_id": "test", "tree": "tree", "tools": "tools",
+        "python": str(SYSTEM_PYTHON) if SYSTEM_PYTHON.exists() else "auto",
+        "draw": command,
+        "draft": {
+            "argv": ["{python}", "agents/scripted.py", "{input}", "{output}", ".c"],
+            "agent": {"provenance": "scripted"},
+            "turn_tokens": 8000, "turns": 24, "micro_usd": 150000, "attempts": 1, "deadline_s": 60,
+            "ramp_s": 0.0, "most_ramp_s": 0.0, "tail": 0.8, "grace_s": 120, "suffix": ".c", "limits": LIMITS,
+        },
+        "gate": {
+            "prefilter": command, "command": command, "jobs": 2, "chunk": 8, "limits": LIMITS,
+        },
+        "commit": {"paths": ["src/**"], "least_lines": 0.8},
+        "waves": 1, "targets": 10, "most_groups": 10,
+        "bands": [{"id": "all"}], "lever_sets": [{"id": "plain"}],
+        "pools": [{"id": "one", "model": "stub-1", "share": 1}],
+        "workers": {
+            "start": 3, "most": 8, "step": 2, "sustained_minutes": 3, "least_gain": 0.1, "stalls": 2,
+        },
+        "queue_depth": 2, "credit_floor_usd": 2.0,
+    })  # fmt: skip
+    campaign.write_plan(**changes)
+    return campaign
