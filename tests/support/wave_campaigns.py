@@ -77,6 +77,7 @@ class WaveCampaign:
     root: Path
     targets: list[dict[str, Any]]
     plan: dict[str, Any]
+    directory: Path
     _folder: list[CampaignFolder] = field(default_factory=list)
 
     @property
@@ -86,10 +87,6 @@ class WaveCampaign:
     @property
     def plan_file(self) -> Path:
         return self.root / "wave-plan.yaml"
-
-    @property
-    def directory(self) -> Path:
-        return self.root / "campaign"
 
     @property
     def folder(self) -> CampaignFolder:
@@ -233,6 +230,6 @@ def wave_campaign(root: Path, targets: Sequence[Mapping[str, Any]], **changes: A
             "start": 3, "most": 8, "step": 2, "sustained_minutes": 3, "least_gain": 0.1, "stalls": 2,
         },
         "queue_depth": 2, "credit_floor_usd": 2.0,
-    })  # fmt: skip
+    }, root / "campaign")  # fmt: skip
     campaign.write_plan(**changes)
     return campaign
