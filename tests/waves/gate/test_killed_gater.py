@@ -1,0 +1,109 @@
+"""W02: a gater killed by SIGKILL anywhere loses no bank, counts none twice and stages nothing stale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.wave_builder import Heard, WaveCampaign, wave_campaign
+
+from roundkit.models.wave_records import LedgerRow
+from roundkit.rules.wave_steps import STEPS
+
+STATES = (
+    *(state for step in STEPS[:3] for state in (f": {step}", f"{step} recorded")),
+    ": gate", "tree as found is committed", "in 1 calls", "gate recorded",
+    ": commit", "tree written", "commit recorded",
+    ": harvest", "harvest recorded", ": row", "row recorded",
+    "rejects written", "ledger written", ": finished",
+)  # fmt: skip
+"""What a run says on its way, in order; at ``tree written`` its files are in the tree and in no commit."""
+
+CRITICAL = (": prefilter", ": pick", "in 1 calls", "tree written", ": harvest", "ledger written")
+"""One in each step, and where most can go wrong."""
+
+EXPECTED = [("g", "a"), ("g", "b"), ("h", "c"), ("h", "d")]
+
+
+def a_campaign(folder: Path) -> WaveCampaign:
+    """Two waves, with something of everything: two groups, a reject, a homonym, an attempt too many."""
+    campaign = wave_campaign(folder)
+    tag = campaign.wave(("g", "a"), ("g", "b"), ("h", "c"), ("h", "b"))
+    drafts = {
+        "a.txt": "right g a\n", "g/b.txt": "right g b\n", "c.txt": "right h c\n", "h/b.txt": "wrong\n",
+        "b.txt": "whose?\n",
+    }  # fmt: skip
+    campaign.shard(tag, 0, drafts)
+    campaign.shard(tag, 1, {"a.txt": "right g a score=5\n"}, attempt=2)
+    campaign.hand_on(tag)
+    campaign.drafted({"d.txt": "right h d\n", "a.txt": "stale g a\n"}, ("h", "d"), ("g", "a"))
+    return campaign
+
+
+def assert_whole(campaign: WaveCampaign) -> None:
+    """Check what must hold once every wave has its row, whatever became of the gaters before."""
+    assert campaign.banked() == EXPECTED
+    rows = campaign.rows()
+    assert [(row.tag, row.mode, row.banked) for row in rows] == [("0001", "wave", 3), ("0002", "wave", 1)]
+    assert [_counts(row) for row in rows] == [(4, 6, 1, 4), (2, 2, 0, 1)]
+    held = {row.tag: row.commit for row in rows}
+    assert campaign.git.resolve("HEAD") == held["0002"]
+    assert campaign.git.resolve("HEAD~1") == held["0001"]
+    assert sorted((row.tag, row.stage) for row in campaign.rejects()) == [
+        ("0001", "gate"), ("0001", "owner"), ("0001", "score"), ("0002", "owner"),
+    ]  # fmt: skip
+    for group, name in EXPECTED:
+        assert (campaign.tree / f"src/{group}/{name}.txt").read_text().startswith(f"right {group} {name}")
+    assert campaign.git.dirty_paths() == []
+    assert campaign.git.git("diff", "--cached", "--quiet", check=False).exit_code == 0
+    assert "stale" not in campaign.logs()
+    assert {line for line in campaign.logs().splitlines() if line.startswith("staged")} == {
+        "staged src/g/a.txt right g a score=5", "staged src/g/b.txt right g b",
+        "staged src/h/c.txt right h c", "staged src/h/b.txt wrong", "staged src/h/d.txt right h d",
+    }  # fmt: skip
+    assert not list(campaign.tree.rglob("*.tmp"))
+
+
+def _counts(row: LedgerRow) -> tuple[int, int, int, int]:
+    return (row.targets, row.drafts, row.unresolved, row.gated)
+
+
+def assert_survives(campaign: WaveCampaign, states: Sequence[str]) -> None:
+    for state in states:
+        assert campaign.gate_until_killed(state) == -9, state
+        assert len(campaign.banked()) == len(set(campaign.banked()))
+    assert campaign.gate() == 0
+    assert_whole(campaign)
+    assert [run.number for tag in ("0001", "0002") for run in campaign.runs(tag)] == [1, 1]
+
+
+def test_w02_a_gater_killed_in_each_step_loses_no_bank_and_counts_none_twice(open_folder: Path) -> None:
+    assert_survives(a_campaign(open_folder), CRITICAL)
+
+
+@pytest.mark.slow
+def test_w02_a_gater_killed_in_every_state_loses_no_bank_and_counts_none_twice(open_folder: Path) -> None:
+    assert_survives(a_campaign(open_folder), STATES)
+
+
+def test_w02_every_state_is_said_in_this_order(open_folder: Path) -> None:
+    campaign, heard = a_campaign(open_folder), Heard()
+    assert campaign.gate(heard) == 0
+    assert_whole(campaign)
+    ends = iter(STATES)
+    wanted = next(ends)
+    for line in heard.lines:
+        wanted = next(ends, "") if wanted and line.endswith(wanted) else wanted
+    assert not wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", ["rename", "start"])
+def test_w02_a_gater_killed_before_any_rename_or_process_loses_nothing(open_folder: Path, event: str) -> None:
+    campaign, number = a_campaign(open_folder), 1
+    # Each start gets a little further than the one before it, since what is recorded is not done again.
+    while campaign.gate_until_killed(f"{event} {number}"):
+        number += 1
+    assert number > len(STEPS)
+    assert_whole(campaign)
