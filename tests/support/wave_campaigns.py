@@ -50,6 +50,30 @@ from pathlib import Path
 with urllib.request.urlopen(os.environ["PROVIDER_URL"] + "/credit") as reply:
     Path(sys.argv[1]).write_bytes(reply.read())
 """
+PREFILTER = """
+import json, sys
+from pathlib import Path
+
+request = json.loads(Path(sys.argv[1]).read_text())
+results = []
+for draft in request["drafts"]:
+    text = (Path(request["folder"]) / draft["path"]).read_text()
+    status = "agree" if "helper" in text else "mismatch"
+    results.append({**{key: draft[key] for key in ("group", "name", "sha256")}, "status": status})
+Path(sys.argv[2]).write_text(json.dumps({"results": results}))
+"""
+GATE = """
+import json, sys, time
+from pathlib import Path
+
+request = json.loads(Path(sys.argv[1]).read_text())
+right = []
+for target in request["targets"]:
+    time.sleep(target["data"].get("gate_s", 0))
+    if (Path(sys.argv[3]) / target["output"]).read_text() == target["data"]["source"]:
+        right.append(target["name"])
+Path(sys.argv[2]).write_text(json.dumps({"banked": right}))
+"""
 LIMITS = {
     "output_bytes": 65536, "output_kill_bytes": 1 << 20, "file_bytes": 1 << 20, "open_files": 64,
     "tmp_bytes": 1 << 20,
@@ -207,6 +231,8 @@ def wave_campaign(root: Path, targets: Sequence[Mapping[str, Any]], **changes: A
     commit_all(repository, ["."], "the tree")
     shutil.copytree(shipped("templates") / "waves-c" / "agents", tools / "agents")
     (tools / "draw.py").write_text(textwrap.dedent(DRAW))
+    (tools / "prefilter.py").write_text(textwrap.dedent(PREFILTER))
+    (tools / "gate.py").write_text(textwrap.dedent(GATE))
     (tools / "credit.py").write_text(textwrap.dedent(CREDIT))
     command = {"argv": ["{python}", "draw.py", "{input}", "{output}", "{tree}"], "timeout_s": 60}
     campaign = WaveCampaign(root, rows, {
@@ -220,7 +246,9 @@ def wave_campaign(root: Path, targets: Sequence[Mapping[str, Any]], **changes: A
             "ramp_s": 0.0, "most_ramp_s": 0.0, "tail": 0.8, "grace_s": 120, "suffix": ".c", "limits": LIMITS,
         },
         "gate": {
-            "prefilter": command, "command": command, "jobs": 2, "chunk": 8, "limits": LIMITS,
+            "prefilter": {"argv": ["{python}", "prefilter.py", "{input}", "{output}"], "timeout_s": 60},
+            "command": {"argv": ["{python}", "gate.py", "{input}", "{output}", "{staging}"], "timeout_s": 60},
+            "jobs": 2, "chunk": 8, "limits": LIMITS,
         },
         "commit": {"paths": ["src/**"], "least_lines": 0.8},
         "waves": 1, "targets": 10, "most_groups": 10,
