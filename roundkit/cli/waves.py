@@ -136,6 +136,24 @@ def stop_command(wave_dir: WaveDir) -> None:
     typer.echo("both halves end after their current step; `roundkit waves run` goes on from there")
 
 
+@waves.command()
+def example(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    targets: Annotated[int, typer.Option(min=5, help="How many C functions.")] = 200,
+) -> None:
+    """Make an example campaign of small C functions, drafted by scripts: it costs nothing.
+
+    It takes a C compiler. `roundkit waves run DIR/wave-plan.yaml --dir WAVE_DIR` runs it.
+
+    Example: roundkit waves example ../waves-c --targets 40
+    """
+    from roundkit.waves.example import make_example
+
+    make_example(directory, targets)
+    typer.echo(f"{targets} functions in {directory}")
+    typer.echo(f"roundkit waves run {directory / 'wave-plan.yaml'} --dir {directory / 'campaign'}")
+
+
 def _show(current: CampaignStatus, *, as_json: bool) -> None:
     from roundkit.cli.wave_tables import waves_table
 

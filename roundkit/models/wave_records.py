@@ -208,10 +208,17 @@ class Draft(Record):
 
 
 class PrefilterRequest(Record):
-    """What ``prefilter`` reads; paths are absolute, inside its boundary."""
+    """What ``prefilter`` reads, and ``score`` for the attempts at one target.
+
+    Attributes:
+        drafts: Each one's file is ``folder`` and its ``path``.
+        targets: Whose drafts they are.
+        folder: Absolute, inside the command's boundary.
+    """
 
     tag: Tag
     drafts: tuple[Draft, ...]
+    targets: tuple[Target, ...]
     folder: str
 
 

@@ -11,21 +11,21 @@ from pathlib import Path
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.core.progress import SILENT, Progress
-from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_gate import RunMode
-from roundkit.models.wave_records import DrafterState, LedgerRow
+from roundkit.models.wave_records import LedgerRow
 from roundkit.rounds.locks import hold_lock
 from roundkit.rules.wave_steps import waiting_waves
-from roundkit.waves import locks
+from roundkit.waves import locks, stop
 from roundkit.waves.banked import banked_keys
 from roundkit.waves.calls import Calls
 from roundkit.waves.commit import Committer, git_folder
-from roundkit.waves.folder import CampaignFolder, open_campaign, read_record
+from roundkit.waves.folder import CampaignFolder, open_campaign
 from roundkit.waves.freeze import check_tools
 from roundkit.waves.owners import collect_owned
 from roundkit.waves.parked import parked as parked_drafts
 from roundkit.waves.run_folder import RunFolder, begin_run, earlier_of, runs_of
 from roundkit.waves.run_steps import RunOfGate
+from roundkit.waves.state import is_finished
 
 TREE_LOCK = "roundkit-gater.lock"
 """In the tree's git folder: campaigns that share a tree have one gater at a time."""
@@ -34,7 +34,12 @@ _LOOK_EVERY_S = 0.5
 
 
 def run_gater(
-    folder: Path, *, only: str | None = None, parked: bool = False, progress: Progress = SILENT
+    folder: Path,
+    *,
+    only: str | None = None,
+    parked: bool = False,
+    progress: Progress = SILENT,
+    mark: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Gate drafted waves in the order of their tags, until the drafter has ended or a stop is asked for.
 
@@ -46,6 +51,7 @@ def run_gater(
             that a killed drafter left.
         parked: Gate the groups that were put aside, and end.
         progress: Shows how it goes.
+        mark: Told each state that a run has come to, before it goes on.
 
     Returns:
         The exit code: 0, or 1 where ``only`` or ``parked`` ended with drafts that nothing gave an answer for.
@@ -61,7 +67,7 @@ def run_gater(
     with _alone(campaign):
         committer = Committer(campaign.tree, campaign.plan.plan.commit, progress.say)
         committer.begin()
-        gater = _Gater(campaign, Calls(campaign), committer, progress, _stop_since_now(campaign))
+        gater = _Gater(campaign, Calls(campaign), committer, progress, mark)
         if not gater.finish_begun():
             return 0
         if only is not None:
@@ -81,27 +87,17 @@ def _alone(campaign: CampaignFolder) -> Iterator[None]:
         yield
 
 
-def _stop_since_now(campaign: CampaignFolder) -> Callable[[], bool]:
-    """Return what says whether a stop was asked for after now; an older request was another start's."""
-    place = campaign.at(names.STOP)
-
-    def asked() -> bytes | None:
-        try:
-            return place.read_bytes()
-        except FileNotFoundError:
-            return None
-
-    before = asked()
-    return lambda: (now := asked()) is not None and now != before
-
-
 @dataclass(frozen=True)
 class _Gater:
     campaign: CampaignFolder
     calls: Calls
     committer: Committer
     progress: Progress
-    stopping: Callable[[], bool]
+    mark: Callable[[str], None]
+
+    def stopping(self) -> bool:
+        """Say whether to end after the current step."""
+        return stop.is_asked(self.campaign)
 
     def finish_begun(self) -> bool:
         """Finish every run that an earlier gater was killed in; False where a stop was asked for first."""
@@ -121,7 +117,7 @@ class _Gater:
             if waiting:
                 self._go_on(begin_run(self.campaign, waiting[0], "wave"))
                 continue
-            if self._drafter_has_ended():
+            if is_finished(self.campaign):
                 self.progress.say("every drafted wave is gated, and the drafter has ended")
                 return
             if alone != (alone := not locks.runs(self.campaign, "drafter")) and alone:
@@ -163,13 +159,9 @@ class _Gater:
         return 1 if run.prefilter.failure is not None or unanswered else 0
 
     def _go_on(self, run: RunFolder) -> LedgerRow | None:
-        row = RunOfGate(run, self.calls, self.committer, self.progress, self.stopping).go_on()
+        row = RunOfGate(run, self.calls, self.committer, self.progress, self.stopping, self.mark).go_on()
         if row is not None:
             self.progress.say(
                 f"wave {row.tag} ({row.mode}): {row.banked} banked of {row.gated} gated, {row.drafts} drafts"
             )
         return row
-
-    def _drafter_has_ended(self) -> bool:
-        state = read_record(self.campaign.at(names.DRAFTER), DrafterState)
-        return state is not None and state.state == "ended" and not locks.runs(self.campaign, "drafter")

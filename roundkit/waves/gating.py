@@ -37,6 +37,7 @@ class Gating:
         head: HEAD of the tree that everything is gated on.
         progress: Shows how it goes.
         stopping: Says whether no further group is to be begun.
+        mark: Told when a group's result is recorded.
     """
 
     calls: Calls
@@ -44,6 +45,7 @@ class Gating:
     head: str
     progress: Progress
     stopping: Callable[[], bool]
+    mark: Callable[[str], None]
 
     def groups(self, chosen: Sequence[Draft]) -> list[GroupResult] | None:
         """Gate every group that has no answer for this HEAD yet; null where a stop was asked for first.
@@ -71,6 +73,7 @@ class Gating:
                         results[result.group] = result
                         task.advance()
                         self._tell(result)
+                        self.mark("group recorded")
             except BaseException:
                 # Nothing of what runs is an answer: its groups are gated anew by the next start.
                 self.calls.end_all()

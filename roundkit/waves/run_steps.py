@@ -22,7 +22,7 @@ from roundkit.models.wave_gate import (
     RunEnd,
 )
 from roundkit.models.wave_records import Draft, LedgerRow, Rejected, Target
-from roundkit.rules.wave_pick import by_target, shared_outputs
+from roundkit.rules.wave_pick import by_target, counts, shared_outputs
 from roundkit.rules.wave_steps import STEPS, Identity, Step, next_step
 from roundkit.waves.banked import BankCommit, bank_commits, bank_message, banked_keys
 from roundkit.waves.calls import Calls
@@ -48,8 +48,9 @@ class RunOfGate:
         folder: The run.
         calls: Makes its calls.
         committer: Writes the tree.
-        progress: Shows how it goes; what it says are the states that a run goes through.
+        progress: Shows how it goes.
         stopping: Says whether to end after the current step.
+        mark: Told each state that the run has come to.
     """
 
     folder: RunFolder
@@ -57,6 +58,7 @@ class RunOfGate:
     committer: Committer
     progress: Progress
     stopping: Callable[[], bool]
+    mark: Callable[[str], None]
 
     def go_on(self) -> LedgerRow | None:
         """Do what is left of the run and return its row; null where a stop was asked for first.
@@ -72,12 +74,12 @@ class RunOfGate:
         while (step := next_step([each for each in STEPS if self.folder.has(each)])) is not None:
             if self.stopping():
                 return None
-            self._say(step)
+            self.mark(step)
             record = self._do(step, time.monotonic())
             if record is None:
                 return None
             self.folder.record(step, record)
-            self._say(f"{step} recorded")
+            self.mark(f"{step} recorded")
         return self._finish()
 
     def _do(self, step: Step, began_s: float) -> Record | None:
@@ -106,8 +108,8 @@ class RunOfGate:
         else:
             owned = collect_owned(campaign, tag, banked, earlier_of(runs_of(campaign, tag)), keep)
         unresolved = sum(row.group is None for row in owned.refused)
-        if unresolved:
-            self._say(f"{unresolved} drafts belong to no one target and are refused")
+        known = len(owned.refused) - unresolved
+        self._say(f"{len(owned.drafts)} drafts; {unresolved} without one owner, {known} banked before")
         return OwnersStep(
             drafts=owned.drafts,
             targets=owned.targets,
@@ -121,6 +123,8 @@ class RunOfGate:
             # They passed it before they were put aside.
             return PrefilterStep(results=(), failure=None, took_s=0.0)
         results, failure = prefilter(self.calls, self.folder)
+        said = ", ".join(f"{count} {status}" for status, count in counts(results).items())
+        self._say(f"prefilter: {said or 'nothing to do'}")
         if failure is not None:
             self._say(f"*** {failure}: nothing of this wave passes")
         return PrefilterStep(results=tuple(results), failure=failure, took_s=_since(began_s))
@@ -178,8 +182,10 @@ class RunOfGate:
 
     def _gate(self, began_s: float) -> GateStep | None:
         found = self.committer.commit_found(self._tag, {})
-        self._say("tree as found is committed")
-        gating = Gating(self.calls, self.folder, self.committer.head(), self.progress, self.stopping)
+        self.mark("tree as found is committed")
+        gating = Gating(
+            self.calls, self.folder, self.committer.head(), self.progress, self.stopping, self.mark
+        )
         groups = gating.groups(self.folder.pick.chosen)
         if groups is None:
             return None
@@ -232,13 +238,14 @@ class RunOfGate:
             campaign.plan.plan.campaign_id, campaign.plan_sha256, run.tag, run.number, banked
         )
         self.committer.write(files)
-        self._say("tree written")
+        self.mark("tree written")
 
         def known() -> str | None:
             found = self._bank_of_this_run()
             return None if found is None else found.commit
 
         commit = self.committer.bank(files, message, known)
+        self.mark("committed")
         self._say(f"{len(banked)} banked: {commit}")
         return commit
 
@@ -262,14 +269,14 @@ class RunOfGate:
             rejects = RejectRows(rows=tuple(self._rejects()))
             write_once(folder.path / _REJECTS, rejects)
         append_once(campaign.at(names.REJECTS), rejects.rows)
-        self._say("rejects written")
+        self.mark("rejects written")
         append_once(campaign.at(names.LEDGER), [folder.row])
-        self._say("ledger written")
+        self.mark("ledger written")
         if self._is_parked:
             take_up(campaign, self._closed())
         remove_tree(folder.staging)
         folder.end(RunEnd(ended_utc=now_utc()))
-        self._say("finished")
+        self.mark("finished")
         return folder.row
 
     def _rejects(self) -> Iterable[Rejected]:
