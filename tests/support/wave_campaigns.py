@@ -213,15 +213,15 @@ class Drafting(threading.Thread):
         return any(words in line for line in self.lines)
 
 
-def wave_campaign(root: Path, targets: Sequence[Mapping[str, Any]], **changes: Any) -> WaveCampaign:
+def wave_campaign(root: Path, named: Sequence[Mapping[str, Any]], /, **changes: Any) -> WaveCampaign:
     """Make a tree, tools and a plan in a folder; the plan's defaults are small and quick.
 
     Args:
         root: An empty folder that other users can pass.
-        targets: What the tree's ``targets.json`` lists, in this order; each one's input is made.
+        named: What the tree's ``targets.json`` lists, in this order; each one's input is made.
         changes: Keys of the plan.
     """
-    rows = [dict(one) for one in targets]
+    rows = [dict(one) for one in named]
     tree, tools = root / "tree", root / "tools"
     tree.mkdir(mode=0o755)
     inputs = {row["input"]: f"{row['name']}:\n" for row in rows if not row["data"].get("no_input")}

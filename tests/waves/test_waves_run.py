@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from support.killing import run_to_end, start, wait_for
 from support.wave_campaigns import WaveCampaign, target, wave_campaign
 from support.wave_provider import wave_provider
@@ -71,6 +72,7 @@ def drafts_of(campaign: WaveCampaign, tag: str) -> set[str]:
     return set(owners)
 
 
+@pytest.mark.slow
 def test_w09_the_fleet_is_busy_beside_a_slow_gate(open_folder: Path) -> None:
     waves, per_wave = 4, 4
     targets = [
