@@ -62,9 +62,7 @@ def draft(wave_dir: WaveDir, under_run: UnderRun = False) -> None:
     Exits with 1 when the campaign's draw kept failing.
     """
     from roundkit.waves import stop
-    from roundkit.waves.banked import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        banked_keys,
-    )
+    from roundkit.waves.banked import banked_keys
     from roundkit.waves.drafting import run_drafter
     from roundkit.waves.folder import open_campaign
 
@@ -93,7 +91,7 @@ def gate(
     """Gate what was drafted and commit what is right; may be killed and started again at any moment."""
     from roundkit.waves import stop
     from roundkit.waves.folder import open_campaign
-    from roundkit.waves.gate_run import run_gater  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from roundkit.waves.gate_run import run_gater
 
     if not under_run:
         stop.lift(open_campaign(wave_dir))

@@ -28,7 +28,7 @@ class Known:
     Attributes:
         banked: Those that the tree's commits bank.
         drafting: Those of waves that are drawn and not yet handed on.
-        gating: Those of waves that wait for the gate or are in it.
+        gating: Those of waves that wait for the gate or are in it, and those whose drafts are parked.
         drawn: Those of every wave so far.
         missing: Those whose input is not there.
         families: Families of what is in ``drafting`` and ``gating``.

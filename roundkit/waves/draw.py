@@ -30,6 +30,7 @@ from roundkit.waves import stop
 from roundkit.waves.command import TREE, Call, CommandProblem, ask_command
 from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.inputs import missing_inputs
+from roundkit.waves.parked import parked
 from roundkit.waves.telemetry import Credit, read_credit
 
 Banked = Callable[[Path], AbstractSet[Key]]
@@ -158,12 +159,14 @@ def _known(folder: CampaignFolder, waves: list[Wave], banked: Banked) -> Known:
     # What is gated is read before what is banked: a wave gated in between is left out for one of the two.
     gated = folder.gated()
     open_waves = [wave for wave in waves if wave.tag not in gated]
+    # Drafting again what waits for a gate of its own would buy nothing.
+    put_aside = {record.target.key for record in parked(folder)}
     drafting = [wave for wave in open_waves if folder.drafted(wave.tag) is None]
     gating = [wave for wave in open_waves if wave not in drafting]
     return Known(
         banked=banked(folder.tree),
         drafting={target.key for wave in drafting for target in wave.targets},
-        gating={target.key for wave in gating for target in wave.targets},
+        gating={target.key for wave in gating for target in wave.targets} | put_aside,
         drawn={target.key for wave in waves for target in wave.targets},
         families={
             target.family for wave in open_waves for target in wave.targets if target.family is not None

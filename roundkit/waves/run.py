@@ -76,6 +76,8 @@ def run_both(folder: CampaignFolder, *, say: Callable[[str], None]) -> int:
                 with locks.hold(folder, name):
                     pass
         stop.lift(folder)
+        # That the drafter of an earlier start has ended is no news, and would end the gater.
+        folder.at(names.DRAFTER).unlink(missing_ok=True)
         halves = [
             _start(folder, "drafter", "draft", names.DRAFTER_LOG, "gater"),
             _start(folder, "gater", "gate", names.GATER_LOG, "drafter"),
