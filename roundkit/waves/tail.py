@@ -13,7 +13,14 @@ from roundkit.models.wave_records import Dealt, Drafted, Slice, Wave
 from roundkit.rules.wave_ramp import Ramp, pause_s
 from roundkit.rules.wave_shards import deal
 from roundkit.waves.folder import CampaignFolder, write_once
-from roundkit.waves.shard_run import AgentSetting, ShardRun, lay_lessons, prepare_shard, record_lost
+from roundkit.waves.shard_run import (
+    NOT_STARTED,
+    AgentSetting,
+    ShardRun,
+    lay_lessons,
+    prepare_shard,
+    record_lost,
+)
 from roundkit.waves.telemetry import EventCollector
 
 
@@ -27,6 +34,7 @@ class DraftingWave:
         pending: Slices that were not started yet.
         running: Shards whose agent runs, or whose end is not written down yet.
         ended: How many shards have their end.
+        refused: Of them, how many had no boundary, so that their agent never ran.
         handed: Whether it was handed on.
     """
 
@@ -37,6 +45,7 @@ class DraftingWave:
     pending: deque[Slice]
     running: dict[int, ShardRun] = field(default_factory=dict)
     ended: int = 0
+    refused: int = 0
     handed: bool = False
     _tail_s: float | None = None
 
@@ -49,6 +58,11 @@ class DraftingWave:
     def is_over(self) -> bool:
         """Whether it was handed on and nothing of it runs."""
         return self.handed and not self.running
+
+    @property
+    def none_started(self) -> bool:
+        """Whether the boundary refused every one of its agents."""
+        return self.refused == len(self.dealt.slices)
 
     @property
     def in_tail(self) -> bool:
@@ -85,6 +99,7 @@ class DraftingWave:
             run.close()
             del self.running[index]
             self.ended += 1
+            self.refused += end.end_reason == NOT_STARTED
             if end.end_reason != "exited" or end.exit_code != 0:
                 how = f"exit code {end.exit_code}" if end.end_reason == "exited" else end.end_reason
                 said.append(
