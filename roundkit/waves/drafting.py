@@ -30,7 +30,7 @@ from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
 from roundkit.waves.shard_run import AgentSetting
 from roundkit.waves.state import write_state
-from roundkit.waves.tail import DraftingWave, begin_wave, resume_wave
+from roundkit.waves.tail import DraftingWave, begin_wave, end_lost, lost_shards, resume_wave
 from roundkit.waves.telemetry import EventCollector, read_events, read_memory
 
 _TICK_S = 0.25
@@ -106,14 +106,19 @@ class Drafter:
         return 1 if self.final in {DRAW_FAILED, NO_AGENTS} else 0
 
     def _resume(self) -> None:
-        """Take up what an earlier drafter left."""
+        """Take up what an earlier drafter left; of waves that it handed on, only their lost stragglers."""
         held = {wave.tag for wave in self.waves}
         for tag in self.folder.tags():
-            shared_out = (self.folder.wave(tag) / names.DEALT).exists()
-            if tag in held or not shared_out or self.folder.drafted(tag) is not None:
+            dealt = self.folder.dealt(tag)
+            handed = self.folder.drafted(tag) is not None
+            if tag in held or dealt is None or (handed and not lost_shards(self.folder, tag)):
                 continue
             collected = Counter(event.shard for event in read_events(self.folder, tag))
-            self.waves.append(resume_wave(self.folder, tag, self._events, collected))
+            if handed:
+                end_lost(self.folder, tag, self._events, collected)
+                self._events.forget(tag)
+                continue
+            self.waves.append(resume_wave(self.folder, tag, dealt, self._events, collected))
             self.progress.say(f"{tag}: taken up again, {len(self.waves[-1].pending)} shards to start")
 
     def _step(self) -> None:
