@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from roundkit.core.clock import is_expired, now_utc
-from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.progress import Progress
 from roundkit.evidence import wave_layout as names
-from roundkit.host.confine.slots import SLOTS
 from roundkit.models.wave_records import DrafterState, WorkerStep
 from roundkit.rounds.disk_space import means_full
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
@@ -26,17 +24,20 @@ from roundkit.rules.wave_workers import decide, next_workers
 from roundkit.waves import locks, stop
 from roundkit.waves.agent_place import inherited_values
 from roundkit.waves.draw import UNKNOWN, Banked, undrafted
-from roundkit.waves.draw_ahead import DrawAhead
+from roundkit.waves.draw_ahead import DRAW_FAILED, DrawAhead
 from roundkit.waves.folder import CampaignFolder, open_campaign, read_record
 from roundkit.waves.freeze import check_tools
+from roundkit.waves.host_room import make_room
 from roundkit.waves.shard_run import AgentSetting
 from roundkit.waves.state import write_state
-from roundkit.waves.tail import DraftingWave, begin_wave, resume_wave
+from roundkit.waves.tail import DraftingWave, begin_wave, end_lost, lost_shards, resume_wave
 from roundkit.waves.telemetry import EventCollector, read_events, read_memory
 
 _TICK_S = 0.25
 _COLLECT_EVERY_S = 0.5
 _FULL = ("waiting", "disk-full")
+NO_AGENTS = "no-agent-started"
+"""The boundary refused every agent of a wave: the next waves would come to nothing as well."""
 
 
 def run_drafter(root: Path, *, banked: Banked, progress: Progress) -> int:
@@ -50,16 +51,17 @@ def run_drafter(root: Path, *, banked: Banked, progress: Progress) -> int:
         progress: Takes one line for each thing that happens.
 
     Returns:
-        The exit code: 1 where the campaign's ``draw`` kept failing.
+        The exit code: 1 where the campaign's ``draw`` kept failing, or no agent of a wave could be started.
 
     Raises:
-        Refused: there is no campaign, its tools changed, a key is not set, or a drafter runs already.
+        Refused: there is no campaign, its tools changed, a key is not set, a drafter runs already, or the
+            machine has no room for so many agents.
         ConfinementUnavailable: the host cannot confine anything; nothing ran.
     """
     folder = open_campaign(root)
     with locks.hold(folder, "drafter"), stop_on_signal() as asked:
         check_tools(folder)
-        _check_workers(folder)
+        make_room(folder.plan.plan)
         setting = AgentSetting.of(folder, inherited_values(folder.plan, os.environ))
         return Drafter(folder, setting, banked, progress, asked).run()
 
@@ -101,17 +103,22 @@ class Drafter:
         finally:
             self._end_all()
         self._until_there_is_room(lambda: self._tell("ended", self.final or "stop"))
-        return 1 if self.final == "draw-failed" else 0
+        return 1 if self.final in {DRAW_FAILED, NO_AGENTS} else 0
 
     def _resume(self) -> None:
-        """Take up what an earlier drafter left."""
+        """Take up what an earlier drafter left; of waves that it handed on, only their lost stragglers."""
         held = {wave.tag for wave in self.waves}
         for tag in self.folder.tags():
-            shared_out = (self.folder.wave(tag) / names.DEALT).exists()
-            if tag in held or not shared_out or self.folder.drafted(tag) is not None:
+            dealt = self.folder.dealt(tag)
+            handed = self.folder.drafted(tag) is not None
+            if tag in held or dealt is None or (handed and not lost_shards(self.folder, tag)):
                 continue
             collected = Counter(event.shard for event in read_events(self.folder, tag))
-            self.waves.append(resume_wave(self.folder, tag, self._events, collected))
+            if handed:
+                end_lost(self.folder, tag, self._events, collected)
+                self._events.forget(tag)
+                continue
+            self.waves.append(resume_wave(self.folder, tag, dealt, self._events, collected))
             self.progress.say(f"{tag}: taken up again, {len(self.waves[-1].pending)} shards to start")
 
     def _step(self) -> None:
@@ -126,7 +133,7 @@ class Drafter:
             self._events.collect()
         self._hand_on()
         self._take_draw()
-        if not self._is_ending():
+        if not self._is_ending() and self.final != NO_AGENTS:
             self._begin_next()
             self._start_due()
         self.final = self.final or self._draws.final
@@ -138,6 +145,8 @@ class Drafter:
                 self._decide(wave)
                 self._write_traffic(wave)
                 wave.hand_on()
+                if wave.none_started:
+                    self.final = NO_AGENTS
                 self.progress.say(f"{wave.tag}: handed on, {len(wave.running)} of its shards still running")
             if wave.is_over:
                 self._events.forget(wave.tag)
@@ -221,6 +230,8 @@ class Drafter:
         if self._is_ending():
             self.final = "authorization" if self._is_unauthorized() else "stop"
             return True
+        if self.final == NO_AGENTS:
+            return True
         return not self.waves and self.final is not None and undrafted(self.folder) is None
 
     def _end_agents(self) -> None:
@@ -296,17 +307,3 @@ def _decisions(folder: CampaignFolder) -> list[WorkerStep]:
     """Return every decision so far, in the order of the waves."""
     found = (read_record(folder.wave(tag) / names.DECISION, WorkerStep) for tag in folder.tags())
     return [step for step in found if step is not None]
-
-
-def _check_workers(folder: CampaignFolder) -> None:
-    """Refuse more agents than root has user ids for; an ordinary user's need none of their own."""
-    plan = folder.plan.plan
-    wanted = plan.workers.most + plan.gate.jobs
-    if os.geteuid() == 0 and wanted > SLOTS:
-        raise refuse(
-            "too-many-workers",
-            f"{plan.workers.most} draft agents and {plan.gate.jobs} gate jobs are more than the {SLOTS} user"
-            " ids that root has for confined work",
-            place="workers.most",
-            remedy="take fewer, or run as an ordinary user",
-        )

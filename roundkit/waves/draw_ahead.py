@@ -12,6 +12,7 @@ from roundkit.waves.command import CommandProblem
 from roundkit.waves.draw import Banked, Drawn, draw, may_draw
 from roundkit.waves.folder import CampaignFolder
 
+DRAW_FAILED = "draw-failed"
 _TRIES = 3
 _RETRY_S = 1.0
 _SAID_LINES = 3
@@ -91,7 +92,7 @@ class DrawAhead:
             said = " | ".join(problem.said.strip().splitlines()[-_SAID_LINES:])
             say(f"draw failed ({self._failures} of {_TRIES}): {problem}{': ' + said if said else ''}")
             self.waits = "another try of the draw that failed"
-            self.final = "draw-failed" if self._failures >= _TRIES else None
+            self.final = DRAW_FAILED if self._failures >= _TRIES else None
             return None
         self._failures = 0
         if drawn.reason == "exhausted":

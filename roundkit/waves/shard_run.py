@@ -26,7 +26,7 @@ from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.inputs import copy_inputs
 
 LOST = "lost"
-_NOT_STARTED = "not-started"
+NOT_STARTED = "not-started"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class ShardRun:
             tag=self.shard.tag,
             index=self.shard.index,
             ended_utc=self._ended_utc,
-            end_reason=_NOT_STARTED if execution is None else execution.end_reason,
+            end_reason=NOT_STARTED if execution is None else execution.end_reason,
             exit_code=None if execution is None else execution.exit_code,
             detail=str(self._error or "") if execution is None else execution.detail,
             truncated_turns=use.truncated_turns,

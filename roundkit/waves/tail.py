@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from roundkit.core.clock import now_utc
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_plan import DraftRules
-from roundkit.models.wave_records import Dealt, Drafted, Slice, Wave
+from roundkit.models.wave_records import Dealt, Drafted, Shard, Slice, Wave
 from roundkit.rules.wave_ramp import Ramp, pause_s
 from roundkit.rules.wave_shards import deal
 from roundkit.waves.folder import CampaignFolder, write_once
-from roundkit.waves.shard_run import AgentSetting, ShardRun, lay_lessons, prepare_shard, record_lost
+from roundkit.waves.shard_run import (
+    NOT_STARTED,
+    AgentSetting,
+    ShardRun,
+    lay_lessons,
+    prepare_shard,
+    record_lost,
+)
 from roundkit.waves.telemetry import EventCollector
 
 
@@ -27,6 +34,7 @@ class DraftingWave:
         pending: Slices that were not started yet.
         running: Shards whose agent runs, or whose end is not written down yet.
         ended: How many shards have their end.
+        refused: Of them, how many had no boundary, so that their agent never ran.
         handed: Whether it was handed on.
     """
 
@@ -37,6 +45,7 @@ class DraftingWave:
     pending: deque[Slice]
     running: dict[int, ShardRun] = field(default_factory=dict)
     ended: int = 0
+    refused: int = 0
     handed: bool = False
     _tail_s: float | None = None
 
@@ -49,6 +58,11 @@ class DraftingWave:
     def is_over(self) -> bool:
         """Whether it was handed on and nothing of it runs."""
         return self.handed and not self.running
+
+    @property
+    def none_started(self) -> bool:
+        """Whether the boundary refused every one of its agents."""
+        return self.refused == len(self.dealt.slices)
 
     @property
     def in_tail(self) -> bool:
@@ -85,6 +99,7 @@ class DraftingWave:
             run.close()
             del self.running[index]
             self.ended += 1
+            self.refused += end.end_reason == NOT_STARTED
             if end.end_reason != "exited" or end.exit_code != 0:
                 how = f"exit code {end.exit_code}" if end.end_reason == "exited" else end.end_reason
                 said.append(
@@ -106,6 +121,7 @@ class DraftingWave:
         Raises:
             OSError: there is no room for the marker.
         """
+        place = self.folder.wave(self.tag) / names.DRAFTED
         began = min(shard.started_utc for shard, _ in self.folder.shards(self.tag))
         marker = Drafted(
             tag=self.tag,
@@ -115,7 +131,8 @@ class DraftingWave:
             shards=len(self.dealt.slices),
             running=len(self.running),
         )
-        write_once(self.folder.wave(self.tag) / names.DRAFTED, marker)
+        if not place.exists():
+            write_once(place, marker)
         self.handed = True
 
     @property
@@ -138,32 +155,47 @@ def begin_wave(folder: CampaignFolder, tag: str, *, workers: int) -> DraftingWav
 
 
 def resume_wave(
-    folder: CampaignFolder, tag: str, events: EventCollector, collected: dict[int, int]
+    folder: CampaignFolder, tag: str, dealt: Dealt, events: EventCollector, collected: Mapping[int, int]
 ) -> DraftingWave:
     """Take up a wave that an earlier drafter left: what it never started is pending, what ran is lost.
 
     Args:
         folder: The campaign.
         tag: A wave that was shared out and not handed on.
+        dealt: How it was shared out.
         events: Takes up the events that nobody had collected.
         collected: How many of each shard's events are in the campaign's file.
 
     Raises:
         OSError: there is no room.
     """
-    wave, dealt = folder.read_wave(tag), folder.dealt(tag)
-    assert dealt is not None
     begun = list(folder.shards(tag))
     for shard, end in begun:
-        events.follow(shard, skip=collected.get(shard.index, 0))
-        told = events.finish(shard)
-        if end is None:
-            record_lost(folder, shard, told)
+        if end is not None:
+            events.follow(shard, skip=collected.get(shard.index, 0))
+            events.finish(shard)
+    end_lost(folder, tag, events, collected)
     started = {shard.index for shard, _ in begun}
     left = [slice_ for slice_ in dealt.slices if slice_.index not in started]
-    drafting = _drafting(folder, wave, dealt, left)
+    drafting = _drafting(folder, folder.read_wave(tag), dealt, left)
     drafting.ended = len(started)
     return drafting
+
+
+def end_lost(folder: CampaignFolder, tag: str, events: EventCollector, collected: Mapping[int, int]) -> None:
+    """Write down the end of every shard of a wave whose agent died with an earlier drafter.
+
+    Raises:
+        OSError: there is no room.
+    """
+    for shard in lost_shards(folder, tag):
+        events.follow(shard, skip=collected.get(shard.index, 0))
+        record_lost(folder, shard, events.finish(shard))
+
+
+def lost_shards(folder: CampaignFolder, tag: str) -> list[Shard]:
+    """Return the shards of a wave that were started and have no end, while no drafter runs."""
+    return [shard for shard, end in folder.shards(tag) if end is None]
 
 
 def _drafting(

@@ -80,6 +80,11 @@ LIMITS = {
 }  # fmt: skip
 
 
+WORKERS = {
+    "start": 3, "most": 8, "step": 2, "sustained_minutes": 3, "least_gain": 0.1, "stalls": 2,
+}  # fmt: skip
+
+
 def target(name: str, group: str = "a", **more: Any) -> dict[str, Any]:
     """Return a target whose draft is right; ``plays`` and the rest of its data are given by name."""
     own = {key: more.pop(key) for key in ("size", "family", "input", "output") if key in more}
@@ -223,7 +228,7 @@ def wave_campaign(root: Path, named: Sequence[Mapping[str, Any]], /, **changes: 
     """
     rows = [dict(one) for one in named]
     tree, tools = root / "tree", root / "tools"
-    tree.mkdir(mode=0o755)
+    tree.mkdir(mode=0o755, parents=True)
     inputs = {row["input"]: f"{row['name']}:\n" for row in rows if not row["data"].get("no_input")}
     write_files(tree, {"targets.json": json.dumps(rows), "src/README": "banked drafts\n", **inputs})
     repository = Repository(tree)
@@ -254,9 +259,7 @@ def wave_campaign(root: Path, named: Sequence[Mapping[str, Any]], /, **changes: 
         "waves": 1, "targets": 10, "most_groups": 10,
         "bands": [{"id": "all"}], "lever_sets": [{"id": "plain"}],
         "pools": [{"id": "one", "model": "stub-1", "share": 1}],
-        "workers": {
-            "start": 3, "most": 8, "step": 2, "sustained_minutes": 3, "least_gain": 0.1, "stalls": 2,
-        },
+        "workers": WORKERS,
         "queue_depth": 2, "credit_floor_usd": 2.0,
     }, root / "campaign")  # fmt: skip
     campaign.write_plan(**changes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
 from support.killing import wait_for
-from support.wave_campaigns import target, wave_campaign
+from support.wave_campaigns import WORKERS, target, wave_campaign
 from support.wave_provider import wave_provider
 
 from roundkit.core.errors import Refused
@@ -15,6 +16,7 @@ from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import DrafterState
 from roundkit.waves import stop
 from roundkit.waves.folder import CampaignFolder
+from roundkit.waves.host_room import make_room
 from roundkit.waves.state import is_finished, read_state
 from roundkit.waves.status import read_status
 
@@ -351,3 +353,36 @@ def test_refusals_of_the_provider_are_counted_by_their_source(open_folder: Path)
     decision = read_status(campaign.folder).decision
     assert decision is not None
     assert (decision.reason, decision.next_workers) == ("platform-429", 3)
+
+
+def test_a_wave_none_of_whose_agents_could_start_is_the_last(open_folder: Path) -> None:
+    """Else an unattended night would be spent on waves that come to nothing."""
+    campaign = wave_campaign(open_folder, [target(f"f{n}") for n in range(9)])
+    # A credential that has gone since the campaign was frozen.
+    agent = {"provenance": "scripted", "credentials": [{"source": str(open_folder / "gone"), "at": "key"}]}
+    campaign.write_plan(waves=3, targets=3, draft={"agent": agent})
+    with campaign.drafting() as drafting:
+        drafting.join()
+    assert drafting.code == 1
+    assert state(campaign.folder).reason == "no-agent-started"
+    assert [campaign.folder.drafted(tag) is not None for tag in campaign.folder.tags()] in (
+        [True],
+        [True, False],
+    )
+    ends = [end for _, end in campaign.folder.shards("0001") if end is not None]
+    assert {end.end_reason for end in ends} == {"not-started"}
+    assert all("credential-unreadable" in end.detail for end in ends)
+
+
+def test_room_for_the_agents_is_looked_for_before_any_starts(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f0")], workers=WORKERS | {"most": 100_000})
+    with pytest.raises(Refused, match=r"too-many-workers|too-few-descriptors"):
+        make_room(campaign.folder.plan.plan)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
+    try:
+        small = wave_campaign(open_folder / "small", [target("f0")], workers=WORKERS | {"most": 64})
+        make_room(small.folder.plan.plan)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 64 * 27
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -67,6 +67,26 @@ def test_w03_a_killed_drafter_leaves_its_drafts_and_no_agent(open_folder: Path) 
     assert sum(row["event"] == "post" for row in rows) == 5
 
 
+def test_w03_a_straggler_of_a_wave_that_was_handed_on_is_written_off_by_the_next_drafter(
+    open_folder: Path,
+) -> None:
+    with wave_provider() as provider:
+        provider.hold("f4")
+        campaign = wave_campaign(open_folder, [target(f"f{n}") for n in range(5)])
+        campaign.ask(provider)
+        campaign.write_plan(draft={"grace_s": 0}, workers={"start": 5, "most": 5})
+        folder = campaign.folder
+        drafter = start(open_folder / "leases", "waves", "draft", folder.root)
+        drafted = wait_for(lambda: folder.drafted("0001"), "the hand-over")
+        assert drafted.running == 1
+        drafter.send_signal(signal.SIGKILL)
+        drafter.wait()
+        campaign.draft()
+    assert folder.drafted("0001") == drafted
+    ends = [end.end_reason for _, end in folder.shards("0001") if end is not None]
+    assert ends == ["exited"] * 4 + [LOST]
+
+
 def test_a_wave_that_was_cut_off_in_its_ramp_is_started_where_it_was(open_folder: Path) -> None:
     with wave_provider() as provider:
         provider.hold("f0")
