@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,10 +31,11 @@ _KINDS = {
     "owner": "no one owner",
     "score": "another attempt was better",
     "parked": "gated apart",
-    "gate": "the gate refused it",
 }
 _BANKED_BEFORE = "banked already"
 _NO_ANSWER = "no answer of the gate"
+_DIGITS = re.compile(r"\d+")
+_LONGEST = 60
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,9 @@ def _kind(row: Rejected) -> str:
         return _BANKED_BEFORE
     if row.stage == "gate" and row.reason.startswith("no answer"):
         return _NO_ANSWER
-    return _KINDS[row.stage]
+    # Reasons that differ in figures, or in what a compiler said after them, are of one kind.
+    said = row.reason.partition(":")[0]
+    return _KINDS.get(row.stage) or _DIGITS.sub("N", said)[:_LONGEST]
 
 
 def _why_no_rate(untold: bool, per_minute: float | None) -> str | None:

@@ -20,7 +20,7 @@ from roundkit.waves.export import export_campaign
 from roundkit.waves.folder import open_campaign
 
 TARGETS = 200
-ANSWER_S = 10.0
+ANSWER_S = 25.0
 """How long the stub thinks: a wave lasts long enough for a rate."""
 
 
@@ -34,7 +34,7 @@ class Moody:
     def __call__(self, number: int, _: dict[str, Any]) -> Refuser | None:
         assert self.provider is not None
         part, place = divmod(len(self.provider.answered), TARGETS // 5)
-        if part in {1, 3} and place in {5, 6, 7} and number % 2:
+        if part in {1, 3} and place in range(4, 16) and number % 3 == 0:
             return "provider"
         if part == 4 and place == 8 and not self.asked:
             self.asked = number

@@ -24,13 +24,19 @@ from roundkit.analysis.charts.theme import (
 
 _STAGES = ("banked", "gated, not banked", "drafted, not gated", "not drafted")
 _STAGE_COLOURS = (BLUE, SKY, GREY, "#d9dee3")
-_DECISIONS = ("clean", "burst", "held", "stall", "sustained-429", "platform-429")
-_DECISION_COLOURS = (BLUE, SKY, GREY, YELLOW, ORANGE, INK)
-_DECISION_SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
+_UNDECIDED = "not decided"
+_DECISIONS = ("clean", "burst", "held", "stall", "sustained-429", "platform-429", _UNDECIDED)
+_DECISION_COLOURS = (BLUE, SKY, GREY, YELLOW, ORANGE, INK, MUTED)
+_DECISION_SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down", "stroke")
 _SOURCES = ("platform", "provider")
 _SOURCE_COLOURS = (INK, ORANGE)
 _ROW_HEIGHT = 30
 _HEIGHT = 220
+_FEW_TICKS = 12
+_TEXT_ROWS = 12
+MOST_REASONS = 12
+"""Reasons that have a row of their own; the others of a stage share one."""
+
 MOST_STEPS = 240
 """Stretches of time that the chart of the fleet is divided into."""
 
@@ -88,7 +94,7 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
             wave="tag",
             workers="workers",
             per_minute=pl.col("per_minute").round(1),
-            decision=pl.col("decision").fill_null("not decided"),
+            decision=pl.col("decision").fill_null(_UNDECIDED),
             next_workers="next_workers",
             missing="missing",
         )
@@ -98,9 +104,8 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
     x = alt.X("workers:Q", title="workers", axis=alt.Axis(format="d", tickMinStep=1), scale=_loose())
     y = alt.Y("per_minute:Q", title="requests a minute", scale=alt.Scale(zero=True))
     shown = [each for each in _DECISIONS if each in frame["decision"].to_list()]
-    domain = [*shown, "not decided"]
-    colours = [*(_DECISION_COLOURS[_DECISIONS.index(each)] for each in shown), MUTED]
-    shapes = [*(_DECISION_SHAPES[_DECISIONS.index(each)] for each in shown), "stroke"]
+    colours = [_DECISION_COLOURS[_DECISIONS.index(each)] for each in shown]
+    shapes = [_DECISION_SHAPES[_DECISIONS.index(each)] for each in shown]
     tips = tip({
         "wave:N": "wave", "workers:Q": "workers", "per_minute:Q": "requests a minute",
         "decision:N": "decision", "next_workers:Q": "workers of the next wave",
@@ -111,12 +116,20 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     points = measured.mark_point(filled=True, opacity=1, size=110).encode(
         x=x, y=y, tooltip=tips,
-        color=alt.Color("decision:N", scale=alt.Scale(domain=domain, range=colours), title="decision"),
-        shape=alt.Shape("decision:N", scale=alt.Scale(domain=domain, range=shapes), title="decision"),
+        color=alt.Color("decision:N", scale=alt.Scale(domain=shown, range=colours), title="decision"),
+        shape=alt.Shape("decision:N", scale=alt.Scale(domain=shown, range=shapes), title="decision"),
     )  # fmt: skip
     words = measured.mark_text(dy=-14, color=INK).encode(x=x, y=y, text="wave:N")
+    unknown = (
+        alt.Chart()
+        .transform_filter("datum.per_minute === null")
+        .transform_calculate(_why="datum.wave + ': ' + datum.missing")
+        .transform_window(_row="row_number()", groupby=["workers"])
+        .mark_text(fontStyle="italic", color=MUTED)
+        .encode(x=x, y=alt.Y("_row:Q", axis=None, scale=alt.Scale(domain=[0, _TEXT_ROWS])), text="_why:N")
+    )
     return finish(
-        [*where_known(frame, "per_minute", line, points, words)],
+        [*where_known(frame, "per_minute", line, points, words), unknown],
         rows_of(frame),
         title="Throughput against workers",
         subtitle=f"{known} of {frame.height} waves were long enough for a rate; a line joins them in order",
@@ -143,6 +156,8 @@ def refusals_by_source(minutes: pl.LazyFrame) -> alt.LayerChart:
         _SOURCES, index=["minute", "waves", "posts"], variable_name="source", value_name="refused"
     ).sort("minute", "source")
     sums = {source: int(totals[source].sum()) for source in _SOURCES}
+    most = int(totals.select(pl.max_horizontal("platform", "provider").max()).item() or 1)
+    whole = alt.Axis(format="d", values=list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined)
     x = alt.X("minute:O", title="minute of the campaign", axis=alt.Axis(labelAngle=0))
     colour = alt.Color("source:N", scale=alt.Scale(domain=_SOURCES, range=_SOURCE_COLOURS), title="429 of")
     tips = tip({
@@ -150,11 +165,10 @@ def refusals_by_source(minutes: pl.LazyFrame) -> alt.LayerChart:
         "posts:Q": "requests",
     })  # fmt: skip
     bars = alt.Chart().mark_bar().encode(
-        x=x, y=alt.Y("refused:Q", title="429s a minute", axis=alt.Axis(format="d", tickMinStep=1)),
-        color=colour, tooltip=tips,
+        x=x, y=alt.Y("refused:Q", title="429s a minute", axis=whole), color=colour, tooltip=tips
     )  # fmt: skip
     words = alt.Chart().transform_filter("datum.refused > 0").mark_text(dy=-6, color=INK).encode(
-        x=x, y=alt.Y("refused:Q", stack="zero"), text=alt.Text("source:N"), detail="source:N"
+        x=x, y=alt.Y("refused:Q", stack="zero", axis=whole), text=alt.Text("source:N"), detail="source:N"
     )  # fmt: skip
     return finish(
         [bars, words] if frame.height else [],
@@ -171,6 +185,8 @@ def fleet(shards: pl.LazyFrame, waves: pl.LazyFrame) -> alt.LayerChart:
     frame = _fleet_frame(shards.collect(), waves.collect())
     busy = frame.filter(pl.col("running") > 0).height
     share = f"{100 * busy / frame.height:.0f} %" if frame.height else "none"
+    ran, might = (float(frame[name].sum()) for name in ("running", "workers"))
+    used = f"{100 * ran / might:.0f} %" if might else "an unknown part"
     x = alt.X("minute:Q", title="minutes of the campaign", scale=alt.Scale(zero=True, nice=False))
     y = alt.Y("running:Q", title="draft agents", axis=alt.Axis(format="d", tickMinStep=1))
     tips = tip({
@@ -186,8 +202,8 @@ def fleet(shards: pl.LazyFrame, waves: pl.LazyFrame) -> alt.LayerChart:
         [area, line] if frame.height else [],
         rows_of(frame),
         title="How busy the fleet was",
-        subtitle=f"agents that ran (area) and that might have (dashed); some ran in {share} of the time",
-        description=f"Running draft agents over time; at least one ran in {share} of the time.",
+        subtitle=f"agents that ran (area), {used} of those that might have (dashed); some in {share} of it",
+        description=f"Draft agents over time: {used} of those that might have run; some in {share} of it.",
         height=_HEIGHT,
     )
 
@@ -237,6 +253,11 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
         .select(reason=pl.format("{}: {}", "stage", "kind"), stage="stage", drafts="drafts")
         .collect()
     )
+    total = int(frame["drafts"].sum())
+    if frame.height > MOST_REASONS:
+        rest = frame.slice(MOST_REASONS).group_by("stage").agg(pl.col("drafts").sum()).sort("stage")
+        others = rest.select(reason=pl.format("{}: other reasons", "stage"), stage="stage", drafts="drafts")
+        frame = pl.concat([frame.head(MOST_REASONS), others])
     stages = ("owner", "prefilter", "score", "gate", "parked")
     colour = alt.Color(
         "stage:N", scale=alt.Scale(domain=stages, range=(GREY, SKY, GREEN, BLUE, YELLOW)), legend=None
@@ -249,7 +270,6 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
     words = alt.Chart().mark_text(align="left", dx=4, color=INK).encode(
         x="drafts:Q", y=y, text="drafts:Q"
     )  # fmt: skip
-    total = int(frame["drafts"].sum())
     return finish(
         [bars, words, missing_text("drafts", "reason:N", y)] if frame.height else [],
         rows_of(frame),
