@@ -71,7 +71,7 @@ def collect_owned(
     for shard, _ in campaign.shards(tag):
         where = campaign.shard(tag, shard.index)
         prefix = f"{where.relative_to(campaign.wave(tag)).as_posix()}/{names.DRAFTS}"
-        for found in found_drafts(where / names.DRAFTS, rules.draft.suffix, rules.gate.limits.file_bytes):
+        for found in found_drafts(where / names.DRAFTS, rules.draft.suffix, rules.draft.limits.file_bytes):
             draft = _owned(found, shard, rules.draft.suffix, known, f"{prefix}/{found.path}")
             if isinstance(draft, Unowned):
                 digest = None if found.data is None else digest_bytes(found.data)

@@ -15,8 +15,6 @@ from roundkit.analysis.charts.theme import (
     SKY,
     YELLOW,
     finish,
-    missing_text,
-    rows_axis,
     rows_of,
     tip,
     where_known,
@@ -34,6 +32,7 @@ _ROW_HEIGHT = 30
 _HEIGHT = 220
 _FEW_TICKS = 12
 _TEXT_ROWS = 12
+_LONG_LABEL = 340
 MOST_REASONS = 12
 """Reasons that have a row of their own; the others of a stage share one."""
 
@@ -129,7 +128,10 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
         .encode(x=x, y=alt.Y("_row:Q", axis=None, scale=alt.Scale(domain=[0, _TEXT_ROWS])), text="_why:N")
     )
     return finish(
-        [*where_known(frame, "per_minute", line, points, words), unknown],
+        [
+            *where_known(frame, "per_minute", line, points, words),
+            *([unknown] if known < frame.height else []),
+        ],
         rows_of(frame),
         title="Throughput against workers",
         subtitle=f"{known} of {frame.height} waves were long enough for a rate; a line joins them in order",
@@ -262,7 +264,8 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
     colour = alt.Color(
         "stage:N", scale=alt.Scale(domain=stages, range=(GREY, SKY, GREEN, BLUE, YELLOW)), legend=None
     )
-    y = rows_axis("reason", frame)
+    labels = alt.Axis(labelLimit=_LONG_LABEL)
+    y = alt.Y("reason:N", sort=frame["reason"].to_list(), title=None, axis=labels)
     bars = alt.Chart().mark_bar(height=16).encode(
         x=alt.X("drafts:Q", title="drafts", axis=alt.Axis(format="d", tickMinStep=1)), y=y, color=colour,
         tooltip=tip({"reason:N": "reason", "drafts:Q": "drafts"}),
@@ -271,7 +274,7 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
         x="drafts:Q", y=y, text="drafts:Q"
     )  # fmt: skip
     return finish(
-        [bars, words, missing_text("drafts", "reason:N", y)] if frame.height else [],
+        [bars, words] if frame.height else [],
         rows_of(frame),
         title="Why drafts did not bank",
         subtitle=f"{total} drafts; each is indexed with its reason and stays on the disk",
