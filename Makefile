@@ -10,10 +10,11 @@ DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
-REPORTS := audit_evidence explore_ledger round_report
+WAVES := /tmp/roundkit-waves-evidence
+REPORTS := audit_evidence explore_ledger round_report waves_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence clean
+.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence waves-evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -73,6 +74,14 @@ evidence: $(READY) ## Regenerate the committed evidence (after a change of its f
 	@cp -r $(NEUTRAL)/campaign/evidence/code-search evidence/code-search
 	@# Notebooks whose outputs are committed: whatever shows the evidence above.
 	@for name in $(REPORTS); do $(BIN)/roundkit notebook $$name --out notebooks/$$name.ipynb || exit 1; done
+
+# Needs a C compiler, and some ten minutes: a stub of a provider takes its time.
+waves-evidence: $(READY) ## Regenerate the committed wave campaign alone
+	@rm -rf $(WAVES)
+	@PYTHONPATH=tests $(BIN)/python -m support.waves_evidence $(WAVES)
+	@rm -rf evidence/c-functions
+	@cp -r $(WAVES)/export evidence/c-functions
+	@$(BIN)/roundkit notebook waves_report --out notebooks/waves_report.ipynb
 
 clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

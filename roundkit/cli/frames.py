@@ -53,14 +53,16 @@ def schema(
 
     from roundkit.analysis.columns import ROWS_OF, TABLES
     from roundkit.analysis.exported import known
+    from roundkit.analysis.wave_columns import WAVE_ROWS_OF, WAVE_TABLES
     from roundkit.cli.tables import plain_table
 
+    tables, rows_of = {**TABLES, **WAVE_TABLES}, {**ROWS_OF, **WAVE_ROWS_OF}
     if table is None:
-        rows = [{"frame": name, "rows": ROWS_OF[name], "columns": len(TABLES[name])} for name in TABLES]
+        rows = [{"frame": name, "rows": rows_of[name], "columns": len(tables[name])} for name in tables]
     else:
         rows = [
             {"column": each.name, "type": str(each.dtype), "unit": each.unit, "meaning": each.meaning}
-            for each in TABLES[known(table)]
+            for each in tables[table if table in WAVE_TABLES else known(table)]
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))

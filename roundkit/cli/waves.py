@@ -154,6 +154,32 @@ def example(
     typer.echo(f"roundkit waves run {directory / 'wave-plan.yaml'} --dir {directory / 'campaign'}")
 
 
+@waves.command()
+def report(
+    wave_dir: WaveDir,
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
+) -> None:
+    """Write one self-contained, offline HTML file about a campaign, as far as it has come."""
+    from roundkit.report import build_waves_report
+
+    with shown_progress() as progress:
+        build_waves_report(wave_dir, out, progress=progress)
+    typer.echo(str(out))
+
+
+@waves.command()
+def export(
+    wave_dir: WaveDir,
+    out: Annotated[Path, typer.Option(help="The folder to make; it must not exist.")],
+) -> None:
+    """Copy a campaign's records, without drafts and logs; report and notebook read such a copy too."""
+    from roundkit.waves.export import export_campaign
+    from roundkit.waves.folder import open_campaign
+
+    files = export_campaign(open_campaign(wave_dir), out)
+    typer.echo(f"{files} files in {out}")
+
+
 def _show(current: CampaignStatus, *, as_json: bool) -> None:
     from roundkit.cli.wave_tables import waves_table
 

@@ -36,7 +36,13 @@ from roundkit.report.round_views import (
     samples_note,
 )
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
-from roundkit.report.run import NotebookFailed, NotebookRun, build_report, run_notebook
+from roundkit.report.run import (
+    NotebookFailed,
+    NotebookRun,
+    build_report,
+    build_waves_report,
+    run_notebook,
+)
 from roundkit.report.shelf import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
 
@@ -56,6 +62,7 @@ __all__ = [
     "audit_verdict",
     "audited",
     "build_report",
+    "build_waves_report",
     "check_parameters",
     "checks_table",
     "comparison_page",

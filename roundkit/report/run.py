@@ -19,6 +19,7 @@ from roundkit.report.outcome import Outcome, read_outcome
 from roundkit.report.parameters import read_parameters, validate_parameters
 from roundkit.report.shelf import find_notebook, notebook_bytes, read_notebook
 from roundkit.rounds.snapshot import open_source
+from roundkit.waves.folder import open_campaign
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,35 @@ def build_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
     open_source(source)
+    return _page_of("round_report", {"evidence": str(source.resolve())}, out_html, progress)
+
+
+def build_waves_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
+    """Write the report of a wave campaign as one offline HTML file, as far as it has come.
+
+    Args:
+        source: The campaign's folder, or an export of it.
+        out_html: The file to write; the same records give the same bytes.
+        progress: Shows cells.
+
+    Raises:
+        Refused: ``no-campaign``.
+        NotebookFailed: nothing has been gated yet; the executed notebook lies beside the page.
+    """
+    open_campaign(source)
+    return _page_of("waves_report", {"waves": str(source.resolve())}, out_html, progress)
+
+
+def _page_of(name: str, given: Mapping[str, str], out_html: Path, progress: Progress) -> NotebookRun:
+    """Run a report's notebook for its page alone; the executed notebook is kept only where it failed."""
     with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
-        executed = Path(scratch) / "round_report.ipynb"
+        executed = Path(scratch) / f"{name}.ipynb"
         try:
-            given = {"evidence": str(source.resolve())}
-            return run_notebook("round_report", given, executed, out_html, progress=progress)
+            return run_notebook(name, given, executed, out_html, progress=progress)
         except NotebookFailed as failed:
             kept = out_html.with_suffix(".failed.ipynb")
             atomic_write(kept, executed.read_bytes())
-            raise NotebookFailed("round_report", failed.reason, kept) from failed
+            raise NotebookFailed(name, failed.reason, kept) from failed
 
 
 def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _PLAN = "Roundkit-Plan"
 _WAVE = "Roundkit-Wave"
 _RUN = "Roundkit-Run"
 _BANKED = "Roundkit-Banked"
+_REVERTS = "This reverts commit "
+_REVERTED = re.compile(rf"^{_REVERTS}([0-9a-f]{{40,64}})", re.MULTILINE)
 
 Key = tuple[str, str]
 
@@ -43,14 +46,30 @@ def bank_message(campaign: str, plan_sha256: str, tag: str, run: int, drafts: It
     return f"Bank {count} of wave {tag}\n\n" + "\n".join([*trailers, *rows]) + "\n"
 
 
-_cache: dict[tuple[str, str], tuple[str, tuple[BankCommit, ...]]] = {}
+@dataclass(frozen=True)
+class _History:
+    """What was read of a history.
+
+    Attributes:
+        head: Its newest commit.
+        banks: Commits that banked drafts, newest first.
+        reverts: Commit by the one that it reverts.
+    """
+
+    head: str
+    banks: tuple[BankCommit, ...] = ()
+    reverts: tuple[tuple[str, str], ...] = ()
+
+
+_cache: dict[tuple[str, str], _History] = {}
 _lock = threading.Lock()
 
 
 def bank_commits(tree: Path, campaign: str) -> tuple[BankCommit, ...]:
     """Return every commit of HEAD's history that banked drafts of a campaign, newest first.
 
-    What was read for one HEAD is kept, so that a later one costs only what is new since then.
+    One that ``git revert`` took back is none. What was read for one HEAD is kept, so that a later one costs
+    only what is new since then.
 
     Raises:
         CommandFailed: the tree is no working tree of git.
@@ -61,14 +80,13 @@ def bank_commits(tree: Path, campaign: str) -> tuple[BankCommit, ...]:
         return ()
     with _lock:
         known = _cache.get((str(tree), campaign))
-    if known is not None and known[0] == head:
-        return known[1]
-    since = known if known is not None and _is_ancestor(repository, known[0], head) else None
-    commits = _read(repository, campaign, head, None if since is None else since[0])
-    found = (*commits, *(since[1] if since is not None else ()))
-    with _lock:
-        _cache[str(tree), campaign] = (head, found)
-    return found
+    if known is None or known.head != head:
+        since = known if known is not None and _is_ancestor(repository, known.head, head) else None
+        known = _read(repository, campaign, head, since)
+        with _lock:
+            _cache[str(tree), campaign] = known
+    reverts = dict(known.reverts)
+    return tuple(commit for commit in known.banks if not _is_reverted(commit.commit, reverts))
 
 
 def banked_keys(tree: Path, campaign: str) -> frozenset[Key]:
@@ -86,14 +104,30 @@ def _is_ancestor(repository: Repository, old: str, new: str) -> bool:
     return repository.git("merge-base", "--is-ancestor", old, new, check=False).exit_code == 0
 
 
-def _read(repository: Repository, campaign: str, head: str, since: str | None) -> list[BankCommit]:
-    wanted = f"{_CAMPAIGN}: {campaign}"
+def _is_reverted(commit: str, reverts: Mapping[str, str]) -> bool:
+    """Say whether a revert of a commit stands, and was not reverted itself."""
+    return any(of == commit and not _is_reverted(revert, reverts) for revert, of in reverts.items())
+
+
+def _read(repository: Repository, campaign: str, head: str, since: _History | None) -> _History:
+    wanted = (f"{_CAMPAIGN}: {campaign}", _REVERTS)
     log = repository.git(
-        "log", "-z", "--format=%H%n%B", "--fixed-strings", f"--grep={wanted}",
-        head, *(() if since is None else (f"^{since}",)), "--",
+        "log", "-z", "--format=%H%n%B", "--fixed-strings", *(f"--grep={words}" for words in wanted),
+        head, *(() if since is None else (f"^{since.head}",)), "--",
     ).stdout  # fmt: skip
-    found = (_parsed(entry) for entry in log.decode("utf-8", "replace").split("\0") if entry.strip())
-    return [commit for commit in found if commit is not None and commit.campaign == campaign]
+    before = since or _History(head)
+    entries = [entry for entry in log.decode("utf-8", "replace").split("\0") if entry.strip()]
+    found = [commit for entry in entries if (commit := _parsed(entry)) is not None]
+    reverts = [
+        (entry.partition("\n")[0].strip(), reverted.group(1))
+        for entry in entries
+        if (reverted := _REVERTED.search(entry)) is not None
+    ]
+    return _History(
+        head,
+        (*(commit for commit in found if commit.campaign == campaign), *before.banks),
+        (*reverts, *before.reverts),
+    )
 
 
 def _parsed(entry: str) -> BankCommit | None:

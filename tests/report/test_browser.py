@@ -26,7 +26,7 @@ PLANTED = {
     "entry": VEGA,
     "tail": HOSTILE,
 }
-REPORTS = ("audit_evidence", "explore_ledger", "round_report")
+REPORTS = ("audit_evidence", "explore_ledger", "round_report", "waves_report")
 SCREENS = {
     "wide light": {"width": 1280, "dark": False},
     "wide dark": {"width": 1280, "dark": True},

@@ -109,12 +109,7 @@ class WaveCampaign:
     def gate_until_killed(self, state: str) -> int:
         """Gate in a process that kills itself with SIGKILL when it says a state; return how it ended."""
         self.end_drafting()
-        done = subprocess.run(
-            [sys.executable, "-m", "support.killed_gater", state, str(self.folder.root)],
-            env=environment(self.folder.root), capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode in {0, -9}, done.stdout + done.stderr
-        return done.returncode
+        return killed_gater(state, self.folder.root)
 
     def rows(self) -> list[LedgerRow]:
         return self.folder.ledger()
@@ -136,6 +131,16 @@ class WaveCampaign:
     def logs(self) -> str:
         """Everything that any gate of any run said."""
         return "".join(path.read_text() for path in sorted(self.folder.root.glob("waves/*/gates/*/logs/g-*")))
+
+
+def killed_gater(state: str, folder: Path) -> int:
+    """Start a gater that kills itself at a state, and return how it ended; 0 where it never came to it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "support.killed_gater", state, str(folder)],
+        env=environment(folder), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode in {0, -9}, done.stdout + done.stderr
+    return done.returncode
 
 
 class Heard(Progress):

@@ -71,9 +71,9 @@ class WaveProvider:
 
 
 @contextmanager
-def wave_provider(**settings: Any) -> Iterator[WaveProvider]:
+def wave_provider(kind: type[WaveProvider] = WaveProvider, **settings: Any) -> Iterator[WaveProvider]:
     """Serve until the block ends; whatever is held then is answered."""
-    provider = WaveProvider(**settings)
+    provider = kind(**settings)
     server = _Server(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     server.provider = provider

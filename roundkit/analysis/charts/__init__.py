@@ -12,20 +12,32 @@ from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_
 from roundkit.analysis.charts.overview import gain_distribution, rounds_over_time, verdict_counts
 from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
+from roundkit.analysis.charts.waves import (
+    banked_by_wave,
+    fleet,
+    refusals_by_source,
+    reject_reasons,
+    throughput_by_workers,
+)
 
 __all__ = [
     "aa_history",
+    "banked_by_wave",
     "branch_layout",
     "budget_burn",
     "composition_chain",
     "device_timeline",
+    "fleet",
     "gain_distribution",
     "gains",
     "interaction_ratios",
     "pair_gains",
     "queue_wait",
     "raw_samples",
+    "refusals_by_source",
+    "reject_reasons",
     "rounds_over_time",
+    "throughput_by_workers",
     "ticket_against_rerun",
     "verdict_counts",
 ]

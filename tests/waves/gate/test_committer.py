@@ -192,5 +192,8 @@ def test_w02_what_is_banked_is_read_from_history_and_only_from_trailers(open_fol
     assert bank_commits(tree, "words") == known
     assert banked_keys(tree, "words") == {("g", "a")}
     assert banked_keys(tree, "words-2") == banked_keys(tree, "word") == frozenset()
+    for expected in (frozenset(), {("g", "a")}):
+        campaign.git.git(*person, "revert", "--no-edit", known[0].commit if not expected else "HEAD")
+        assert banked_keys(tree, "words") == expected
     campaign.git.git("reset", "--quiet", "--hard", f"{known[0].commit}^")
     assert banked_keys(tree, "words") == frozenset()

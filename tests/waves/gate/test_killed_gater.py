@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.wave_builder import WaveCampaign, wave_campaign
+from support.wave_builder import WaveCampaign, killed_gater, wave_campaign
+from support.wave_campaigns import target as drafted_target
+from support.wave_campaigns import wave_campaign as drafted_campaign
 
 from roundkit.models.wave_records import LedgerRow
 from roundkit.rules.wave_steps import STEPS
+from roundkit.waves.banked import bank_commits
 
 STATES = (
     *(state for step in STEPS[:3] for state in (step, f"{step} recorded")),
@@ -103,3 +106,26 @@ def test_w02_a_gater_killed_before_any_rename_or_process_loses_nothing(open_fold
         number += 1
     assert number > len(STEPS)
     assert_whole(campaign)
+
+
+def test_w02_the_drafter_never_pauses_while_its_gater_is_killed_again_and_again(open_folder: Path) -> None:
+    waves, per_wave = 3, 4
+    targets = [
+        drafted_target(f"f{number}", plays="wrong-body" if number % per_wave == 1 else "right")
+        for number in range(waves * per_wave)
+    ]
+    campaign = drafted_campaign(open_folder, targets, waves=waves, targets=per_wave, queue_depth=waves)
+    with campaign.drafting() as drafting:
+        for state in ("prefilter", "group recorded", "tree written", "ledger written"):
+            # Whether there is a wave yet or not: the gater waits for one.
+            assert killed_gater(state, campaign.folder.root) == -9
+            assert not drafting.said("drafter waiting: queue")
+        drafting.join()
+        assert drafting.code == 0
+    assert killed_gater("none of them", campaign.folder.root) == 0
+    banked = [key for commit in bank_commits(campaign.tree, "test") for key in commit.banked]
+    right = sorted(one["name"] for one in targets if one["data"]["plays"] == "right")
+    assert sorted(name for _, name, _ in banked) == right
+    assert [(row.tag, row.mode) for row in campaign.folder.ledger()] == [
+        (f"{number:04d}", "wave") for number in range(1, waves + 1)
+    ]
