@@ -61,11 +61,18 @@ def freeze(plan_file: Path, root: Path) -> CampaignFolder:
 
 
 def check_tools(folder: CampaignFolder) -> None:
-    """Check that the frozen tools are what was frozen.
+    """Check that the frozen tools are what was frozen, and the plan what earlier waves were drawn by.
 
     Raises:
-        Refused: ``tools-changed``.
+        Refused: ``tools-changed`` or ``plan-changed``.
     """
+    for tag in folder.tags()[-1:]:
+        if folder.read_wave(tag).plan_sha256 != folder.plan_sha256:
+            raise refuse(
+                "plan-changed",
+                f"wave {tag} was drawn by another plan than {folder.at(names.PLAN)} is now",
+                remedy="put the frozen plan back, or freeze the campaign anew in another folder",
+            )
     if tree_digest(folder.tools, skip=frozenset()) != folder.plan.tools_sha256:
         raise refuse(
             "tools-changed",

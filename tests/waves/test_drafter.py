@@ -16,6 +16,7 @@ from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import DrafterState
 from roundkit.waves import stop
 from roundkit.waves.folder import CampaignFolder
+from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
 from roundkit.waves.state import is_finished, read_state
 from roundkit.waves.status import read_status
@@ -263,6 +264,15 @@ def test_keys_come_by_name_and_are_in_no_log(open_folder: Path, monkeypatch: pyt
         for path in campaign.directory.rglob("*")
         if path.is_file() and b"a-very-secret-key" in path.read_bytes()
     ]
+
+
+def test_a_plan_that_was_edited_after_a_wave_is_refused(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f0")])
+    campaign.draft()
+    plan = campaign.folder.at(names.PLAN)
+    plan.write_bytes(plan.read_bytes().replace(b'"queue_depth":2', b'"queue_depth":9'))
+    with pytest.raises(Refused, match="plan-changed"):
+        check_tools(CampaignFolder(campaign.directory))
 
 
 def test_a_second_drafter_is_refused(open_folder: Path) -> None:
