@@ -10,11 +10,14 @@ DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
+POLICY := /tmp/roundkit-policy-evidence
+POLICY_EVIDENCE := evidence/knobs/pilots/p-versus-s
 WAVES := /tmp/roundkit-waves-evidence
-REPORTS := audit_evidence explore_ledger round_report waves_report
+REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report waves_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence waves-evidence clean
+.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence waves-evidence \
+  clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -67,13 +70,25 @@ lock: $(READY) ## Write the lock file anew from pyproject.toml
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 # In a neutral folder and with the system's interpreter, so that no author's paths are published.
-evidence: $(READY) ## Regenerate the committed evidence (after a change of its format or of a rule)
+evidence: $(READY) policy-evidence ## Regenerate the committed evidence (after a change of its format or of a rule)
 	@$(BIN)/roundkit demo --python /usr/bin/python3 --out $(NEUTRAL)
 	@rm -rf evidence/code-search
 	@mkdir -p evidence
 	@cp -r $(NEUTRAL)/campaign/evidence/code-search evidence/code-search
 	@# Notebooks whose outputs are committed: whatever shows the evidence above.
 	@for name in $(REPORTS); do $(BIN)/roundkit notebook $$name --out notebooks/$$name.ipynb || exit 1; done
+
+# Needs two cores, and some five minutes.
+policy-evidence: $(READY) ## Regenerate the committed evidence of the policy pilot alone
+	@rm -rf $(POLICY)
+	@$(BIN)/roundkit pilot example $(POLICY) --python /usr/bin/python3 --repetitions 3
+	@$(BIN)/roundkit pilot prepare $(POLICY)/pilot.yaml --out $(POLICY)/pilot
+	@$(BIN)/roundkit pilot run $(POLICY)/pilot
+	@$(BIN)/roundkit pilot audit $(POLICY)/pilot
+	@rm -rf $(POLICY_EVIDENCE) $(POLICY_EVIDENCE).html
+	@mkdir -p $(dir $(POLICY_EVIDENCE))
+	@cp -r $(POLICY)/pilot $(POLICY_EVIDENCE)
+	@$(BIN)/roundkit pilot report $(POLICY_EVIDENCE) --out $(POLICY_EVIDENCE).html
 
 # Needs a C compiler, and some ten minutes: a stub of a provider takes its time.
 waves-evidence: $(READY) ## Regenerate the committed wave campaign alone

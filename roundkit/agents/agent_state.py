@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from roundkit.agents.contract import StateReader
@@ -24,12 +26,15 @@ def state_reader(home: Path, redaction: Redaction) -> StateReader:
     """
 
     def read(pattern: str, max_bytes: int) -> list[bytes]:
-        contents = []
+        contents, left = [], max_bytes
         for name in sorted(_matching(home, pattern)):
             try:
-                contents.append(redaction.bytes(read_output(home, name, max_bytes)))
+                # Of all together: an agent may leave any number of files.
+                content = read_output(home, name, left)
             except (HostileOutput, OSError):
                 continue
+            left -= len(content)
+            contents.append(redaction.bytes(content))
         return contents
 
     return read
@@ -47,7 +52,8 @@ def _matching(home: Path, pattern: str) -> Iterator[str]:
     while pending:
         folder = pending.pop()
         try:
-            inside = sorted(folder.iterdir())
+            with os.scandir(folder) as entries:
+                inside = sorted(Path(entry.path) for entry in islice(entries, _MOST_ENTRIES + 1 - seen))
         except OSError:
             continue
         seen += len(inside)

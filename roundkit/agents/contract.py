@@ -13,10 +13,52 @@ from pathlib import Path
 from typing import Protocol
 
 from roundkit.agents.lane_boundary import Credential, HomeFile
+from roundkit.core.canonical import canonical_bytes
 from roundkit.host.confine import Execution, Mount
 from roundkit.models.agent_run import AgentEnd, Usage
 from roundkit.models.lane_agent import LaneAgent
-from roundkit.models.round_plan import FrozenLane, HarnessName, LaneBudget
+from roundkit.models.round_plan import HarnessName, LaneBudget
+
+GATEWAY_NAME = "task"
+"""What agents call the server of a :class:`Gateway`."""
+
+
+class Assignment(Protocol):
+    """What an agent is set to: a lane of a round, or a tuple of a pilot."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def model(self) -> str | None:
+        """The agent's model, where there is one."""
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """The paths of the clone that it may change."""
+
+    @property
+    def agent(self) -> LaneAgent | None:
+        """What the plan says about the agent."""
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A local server of the Model Context Protocol that is an agent's one way to its task's files.
+
+    Attributes:
+        argv: What the agent's harness starts to speak with it, on standard input and output.
+        mounts: What that needs inside the boundary.
+    """
+
+    argv: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+
+    def configuration(self) -> bytes:
+        """Return the file, in the form that most harnesses read, which names the server."""
+        server = {"command": self.argv[0], "args": list(self.argv[1:])}
+        return canonical_bytes({"mcpServers": {GATEWAY_NAME: server}})
 
 
 @dataclass(frozen=True)
@@ -24,21 +66,23 @@ class AgentTask:
     """Everything that a driver may know about one attempt of one lane.
 
     Attributes:
-        round_id: The round.
+        round_id: The round, or the pilot.
         round_digest: Digest of its frozen plan.
-        lane: The lane, from the frozen plan.
-        clone: Its clone, the agent's working folder; the same path inside the boundary.
+        lane: The lane or tuple, from the frozen plan.
+        clone: Its clone, the agent's working folder, as it is named inside the boundary.
         prompt: The lane prompt, as it goes to the agent.
         program: The agent's program, absolute and free of links; the same path inside.
         ordinal: Number of the attempt within its lane, from 1.
         caps: What this attempt may use at worst; null is uncapped.
         deadline_utc: When it is killed.
         remaining_s: Seconds from the making of this task until then.
+        gateway: Where the task's files are out of the agent's sight, its way to them. The working folder is
+            then a scratch of its own, with neither git nor a wrapper in it.
     """
 
     round_id: str
     round_digest: str
-    lane: FrozenLane
+    lane: Assignment
     clone: Path
     prompt: str
     program: Path
@@ -46,6 +90,7 @@ class AgentTask:
     caps: LaneBudget
     deadline_utc: datetime
     remaining_s: float
+    gateway: Gateway | None = None
 
     @property
     def agent(self) -> LaneAgent:
@@ -96,8 +141,9 @@ class AgentCommand:
 
 
 StateReader = Callable[[str, int], list[bytes]]
-"""Takes a glob below the agent's home and a size in bytes; returns the content of every regular file there
-that is no larger, oldest name first. Links are not followed: an agent wrote these files."""
+"""Takes a glob below the agent's home and a size in bytes; returns the content of every regular file there,
+oldest name first, as long as all of them together are no larger. Links are not followed: an agent wrote these
+files."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +154,13 @@ class AgentOutput:
         execution: How it ended, as its boundary saw it.
         stopped: Why roundkit ended it; null when it ended by itself.
         state: Reads what it left in its home.
+        spoke: Whether anything came on its standard output.
     """
 
     execution: Execution
     stopped: AgentEnd | None
     state: StateReader
+    spoke: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,14 @@ class LanePlace:
         hidden: The round's folder and the campaign repository.
         log: Folder for what it says; made for the run.
         limits: What it may use.
+        scratch: Where a task has a gateway and so no clone: folder for its working folder; null otherwise.
     """
 
     home: Path
     hidden: tuple[Path, ...]
     log: Path
     limits: Limits
+    scratch: Path | None = None
 
 
 def find_program(driver: Driver, agent: LaneAgent) -> Path:
@@ -85,15 +87,16 @@ def grant_of(
     hosts = command.hosts if network else ()
     return lane_grant(
         LaneFacts(
-            clone=task.clone,
+            clone=place.scratch or task.clone,
             home=place.home,
             hidden=place.hidden,
-            readable=command.readable,
+            readable=(*command.readable, *(task.gateway.mounts if task.gateway is not None else ())),
             credentials=command.credentials,
             files=command.files,
             environment={**command.env, **inherited},
             network=Network.proxy(hosts) if hosts else Network.none(),
             git_read_only=command.git_read_only,
+            scratch_at=None if place.scratch is None else task.clone,
         )
     )
 

@@ -57,7 +57,7 @@ class LaneFacts:
     """What the round and its plan say about one lane's agent.
 
     Attributes:
-        clone: The lane's clone, which appears inside at the same path.
+        clone: The lane's clone on the host, which appears inside at the same path.
         home: Folder on the host that holds the lane's private home, outside the clone; made when missing.
         hidden: What no grant may show: the round's folder and the campaign repository.
         readable: What else the agent needs to read: its own program, the plan's interpreter.
@@ -66,6 +66,7 @@ class LaneFacts:
         environment: Its variables, from the plan's allow-list.
         network: What it may reach.
         git_read_only: Whether ``.git`` is; false where its command-line tool cannot work so.
+        scratch_at: Where there is no clone, but an empty scratch: where that appears inside.
     """
 
     clone: Path
@@ -77,6 +78,7 @@ class LaneFacts:
     environment: Mapping[str, str] | None = None
     network: Network = Network.none()  # noqa: RUF009 - frozen
     git_read_only: bool = True
+    scratch_at: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -117,17 +119,22 @@ def lane_grant(facts: LaneFacts) -> LaneGrant:
     for credential in facts.credentials:
         _check_shown(credential.source, facts.hidden)
     places = [credential.at for credential in facts.credentials] + [file.at for file in facts.files]
-    for at in places:
-        if at.is_absolute() or ".." in at.parts or not at.parts:
-            raise refuse("credential-place", f"{at} is no file below the agent's home")
-    read_only = (*_READ_ONLY, *((".git",) if facts.git_read_only else ()))
+    for place_at in places:
+        if place_at.is_absolute() or ".." in place_at.parts or not place_at.parts:
+            raise refuse("credential-place", f"{place_at} is no file below the agent's home")
+    at = facts.scratch_at
+    read_only = (*_READ_ONLY, *((".git",) if facts.git_read_only else ())) if at is None else ()
     return LaneGrant(
-        cwd=clone,
-        writable=(Mount(clone, clone), Mount(facts.home, HOME)),
+        cwd=at or clone,
+        writable=(Mount(clone, at or clone), Mount(facts.home, HOME)),
         readable=(*facts.readable, *(Mount(clone / name, clone / name) for name in read_only)),
         credentials=facts.credentials,
         files=facts.files,
-        env={**(facts.environment or {}), "HOME": str(HOME), "TMPDIR": str(clone / _SCRATCH)},
+        env={
+            **(facts.environment or {}),
+            "HOME": str(HOME),
+            "TMPDIR": str(clone / _SCRATCH if at is None else at),
+        },
         network=facts.network,
         copies=facts.home.with_name(f"{facts.home.name}.credentials"),
     )

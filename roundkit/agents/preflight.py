@@ -11,6 +11,7 @@ from roundkit.agents.grant import LanePlace, grant_of
 from roundkit.agents.lane_boundary import bound_lane
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused, refuse
+from roundkit.core.text import visible
 from roundkit.host.confine import Execution
 
 _WITHIN_S = 60.0
@@ -54,7 +55,7 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
     """Check that an agent can run in its lane, and return its version; null where it has none.
 
     Three commands run confined, without network and keys: the version, the help that must name every flag
-    that is going to be used, and the wrapper, by which the agent hands over.
+    that is going to be used, and the wrapper, by which the agent of a clone hands over.
 
     Raises:
         Refused: ``preflight``, with the reason.
@@ -66,7 +67,7 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
     version = None
     if wanted.version is not None:
         said = questions.ask((program, *wanted.version), "the question for its version")
-        version = said.strip().partition("\n")[0].strip()[:_SHOWN_CHARACTERS]
+        version = visible(said.strip().partition("\n")[0].strip()[:_SHOWN_CHARACTERS])
         if not version:
             raise questions.failure("it does not say which version it is")
     if wanted.help is not None and wanted.flags:
@@ -74,7 +75,8 @@ def check_before(driver: Driver, task: AgentTask, command: AgentCommand, place: 
         missing = [flag for flag in wanted.flags if flag not in known]
         if missing:
             raise questions.failure(f"version {version or 'unknown'} has no {', '.join(missing)}")
-    questions.ask((str(task.clone / ".roundkit" / "round"), "status"), "the lane's wrapper")
+    if task.gateway is None:
+        questions.ask((str(task.clone / ".roundkit" / "round"), "status"), "the lane's wrapper")
     return version
 
 

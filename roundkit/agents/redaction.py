@@ -27,6 +27,8 @@ class Redaction:
         self._named = dict(sorted(named.items(), key=lambda item: -len(item[0])))
         words = b"|".join(map(re.escape, self._named))
         self._pattern = re.compile(words) if words else None
+        self._any_case = re.compile(words, re.IGNORECASE) if words else None
+        self._by_small = {form.lower(): name for form, name in self._named.items()}
         self.longest = max(map(len, self._named), default=0)
 
     def bytes(self, content: bytes) -> bytes:
@@ -38,6 +40,14 @@ class Redaction:
     def text(self, text: str) -> str:
         """Return a text without keys."""
         return self.bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
+
+    def any_case(self, text: str) -> str:
+        """Return a text without keys in whatever case: names of hosts are compared in small letters."""
+        if self._any_case is None:
+            return text
+        content = text.encode("utf-8", "surrogateescape")
+        clean = self._any_case.sub(lambda found: f"[{self._by_small[found[0].lower()]}]".encode(), content)
+        return clean.decode("utf-8", "replace")
 
     def cut_text(self, text: str) -> str:
         """Return a text without keys whose middle was left out, where a key may have been cut in two."""

@@ -1,26 +1,24 @@
-"""The replay driver: no agent, but changes that exist already, laid into a lane's clone and submitted."""
+"""The replay driver: no agent, but changes that exist already, laid into a lane's clone and submitted.
+
+What works in the clone runs behind the lane's boundary: a clone is whatever was made of it, and git does what
+its configuration says.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roundkit.agents.replay_room import ReplayRoom
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import RoundkitError
 from roundkit.core.git import Repository
 from roundkit.core.globs import GlobSet, exact_glob
-from roundkit.core.process import run
-from roundkit.core.resources import lane_wrapper
 from roundkit.models.lane import LaunchLane
 from roundkit.models.round_plan import FrozenLane
-
-_SUBMIT_TIMEOUT_S = 600.0
-_REFUSED = 3
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,11 @@ class CannotReplay(RoundkitError):
 
 def run_replay(
     lane: FrozenLane | LaunchLane,
-    clone: Path,
+    room: ReplayRoom,
     repository: Path,
     sources: Sequence[str] | None = None,
     *,
+    base: str,
     deadline: Deadline | None = None,
     afresh: bool = False,
 ) -> ReplayOutcome:
@@ -84,40 +83,45 @@ def run_replay(
 
     Args:
         lane: The lane.
-        clone: Its clone.
+        room: Its clone, and the boundary around it.
         repository: The repository in which commits and branches are looked up.
         sources: Commits (their change against the first parent), ranges ``A..B``, branches (their change
-            since they left the clone's base) or patch files; the frozen lane's own unless given.
-        deadline: When a running submission is killed; null for the wrapper's own limit.
+            since they left the base) or patch files; the frozen lane's own unless given.
+        base: The incumbent.
+        deadline: When a running submission is killed; null for a limit of its own.
         afresh: Take back first what an earlier replay that was cut off left in the clone.
 
     Raises:
         CannotReplay: a source is unknown.
-        CommandFailed: git or the wrapper is broken, or the deadline was reached.
+        CommandFailed: git of the repository is broken.
+        RoomFailed: what ran in the lane's boundary broke, or the deadline was reached.
+        ConfinementUnavailable: the host cannot build the boundary.
     """
     if sources is None:
         sources = lane.replay if isinstance(lane, FrozenLane) else ()
     known = Repository(repository)
-    patches = [(source, _patch(known, Repository(clone), source)) for source in sources]
+    patches = [(source, _patch(known, base, source)) for source in sources]
     globs = GlobSet(lane.globs)
     if afresh:
-        Repository(clone).git("reset", "--quiet", "--hard")
-        Repository(clone).git("clean", "--quiet", "--force", "-d")
-    steps = [_step(Repository(clone), globs, source, patch, deadline) for source, patch in patches]
+        room.reset(deadline)
+    steps = [_step(room, globs, source, patch, deadline) for source, patch in patches]
     return ReplayOutcome(lane.id, tuple(steps))
 
 
-def _patch(repository: Repository, clone: Repository, source: str) -> bytes:
+def _patch(repository: Repository, base: str, source: str) -> bytes:
     """Return a source as a patch."""
     file = Path(source) if Path(source).is_absolute() else repository.path / source
     if file.is_file():
         return file.read_bytes()
-    before, after = _ends(repository, clone, source)
-    options = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+    before, after = _ends(repository, base, source)
+    options = (
+        "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+        "--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--submodule=short",
+    )  # fmt: skip
     return repository.git("diff", *options, before, after, "--").stdout
 
 
-def _ends(repository: Repository, clone: Repository, source: str) -> tuple[str, str]:
+def _ends(repository: Repository, base: str, source: str) -> tuple[str, str]:
     """Return the two trees or commits between which a source's change lies."""
     first, dots, last = source.partition("..")
     after = repository.resolve(last if dots else source)
@@ -131,50 +135,39 @@ def _ends(repository: Repository, clone: Repository, source: str) -> tuple[str, 
             raise CannotReplay(f"{repository.path} has no commit {first!r}")
         return before, after
     if repository.branch_exists(source):
-        base = repository.git("merge-base", clone.git("rev-parse", "HEAD").text, after, check=False).text
-        if base:
-            return base, after
+        fork = repository.git("merge-base", base, after, check=False).text
+        if fork:
+            return fork, after
     parent = repository.resolve(f"{after}^1")
     empty = repository.git("hash-object", "-t", "tree", "--stdin").text
     return parent or empty, after
 
 
 def _step(
-    clone: Repository, globs: GlobSet, source: str, patch: bytes, deadline: Deadline | None
+    room: ReplayRoom, globs: GlobSet, source: str, patch: bytes, deadline: Deadline | None
 ) -> ReplayStep:
-    paths = _paths(clone, patch)
+    paths = _paths(patch)
     inside = [path for path in paths if globs.matches(path)]
     left_out = tuple(path for path in paths if not globs.matches(path))
     if not inside:
         return ReplayStep(source, (), left_out, None, "nothing-in-scope", False, "changes nothing in scope")
-    included = [f"--include={exact_glob(path)}" for path in inside]
-    applied = clone.git("apply", "--whitespace=nowarn", *included, "-", stdin=patch, check=False)
-    if applied.exit_code != 0:
-        detail = f"does not apply: {applied.error_tail}"
-        return ReplayStep(source, (), left_out, None, "does-not-apply", False, detail)
-    answer = _submit(clone.path, deadline)
+    why_not = room.apply(patch, [f"--include={exact_glob(path)}" for path in inside], deadline)
+    if why_not is not None:
+        return ReplayStep(source, (), left_out, None, "does-not-apply", False, f"does not apply: {why_not}")
+    answer: dict[str, Any] = room.submit(deadline)
     ticket = answer.get("ticket")
     problem = None if ticket else str(answer.get("message", answer["status"]))
     duplicate = bool(answer.get("duplicate", False))
     return ReplayStep(source, tuple(inside), left_out, ticket, str(answer["status"]), duplicate, problem)
 
 
-def _paths(clone: Repository, patch: bytes) -> list[str]:
+def _paths(patch: bytes) -> list[str]:
     """List the paths that a patch changes."""
     if not patch.strip():
         return []
-    rows = clone.git("apply", "--numstat", "-z", "-", stdin=patch).stdout.split(b"\0")
+    # In an empty folder: a clone's own configuration has no say in what is read here.
+    with tempfile.TemporaryDirectory() as nowhere:
+        outside = {"GIT_CEILING_DIRECTORIES": str(Path(nowhere).parent)}
+        listed = Repository(Path(nowhere)).git("apply", "--numstat", "-z", "-", stdin=patch, env=outside)
+    rows = listed.stdout.split(b"\0")
     return [row.split(b"\t", 2)[2].decode("utf-8", "surrogateescape") for row in rows if row]
-
-
-def _submit(clone: Path, deadline: Deadline | None) -> dict[str, Any]:
-    """Submit with the wrapper that ships with roundkit: the clone's copy is as trusted as the clone."""
-    left_s = _SUBMIT_TIMEOUT_S if deadline is None else min(_SUBMIT_TIMEOUT_S, deadline.remaining_s())
-    done = run(
-        [sys.executable, "-I", lane_wrapper(), "submit"], cwd=clone, timeout_s=left_s, check=False,
-        env={**os.environ, "ROUNDKIT_LANE_HOME": str(clone / ".roundkit")},
-    )  # fmt: skip
-    if done.exit_code not in {0, _REFUSED}:
-        raise RoundkitError(f"submitting from {clone} failed: {done.text} {done.error_tail}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from roundkit.agents.agent_state import state_reader
 from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Driver
 from roundkit.agents.grant import LanePlace, grant_of, key_values
 from roundkit.agents.lane_boundary import LaneGrant, bound_lane
+from roundkit.agents.left_behind import LastLook
 from roundkit.agents.preflight import check_before
 from roundkit.agents.redaction import Redaction
 from roundkit.agents.watch import Halt, Watch, feed
@@ -57,6 +58,12 @@ def make_ready(driver: Driver, task: AgentTask, place: LanePlace) -> ReadyAgent:
     return ReadyAgent(driver, task, command, place, inherited, version)
 
 
+def redaction_of(ready: ReadyAgent) -> Redaction:
+    """Return what takes an agent's keys out of whatever comes from it."""
+    keys = {name: ready.inherited[name] for name in ready.command.key_variables}
+    return Redaction(keys, _contents(ready.command))
+
+
 def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     """Run a lane's agent once, to its end, and return the record of it.
 
@@ -72,8 +79,7 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
         ConfinementUnavailable: the host cannot build the boundary, or a process does not die.
     """
     task, place = ready.task, ready.place
-    keys = {name: ready.inherited[name] for name in ready.command.key_variables}
-    redaction = Redaction(keys, _contents(ready.command))
+    redaction = redaction_of(ready)
     state = state_reader(place.home, redaction)
     meter = ready.driver.meter(task)
     shutil.rmtree(place.log, ignore_errors=True)
@@ -81,14 +87,16 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     log = BoundedLog(place.log / "stdout", place.limits.output_bytes)
     watch = Watch(meter, Lines(redaction), log, state, halt, place.limits.output_kill_bytes)
     grant = grant_of(task, ready.command, place, inherited=ready.inherited, network=True)
+    look = LastLook()
     started = now_utc()
     try:
-        execution = _execute(ready, grant, watch, deadline)
+        execution = _execute(ready, look.around(ready.command.argv), grant, watch, deadline)
     finally:
         stdout = log.close()
     ended = now_utc()
+    execution, lost = look.told(execution)
     execution = execution.model_copy(update={"stderr_tail": redaction.cut_text(execution.stderr_tail)})
-    result = meter.result(AgentOutput(execution, watch.stopped, state))
+    result = meter.result(AgentOutput(execution, watch.stopped, state, spoke=stdout.bytes > 0))
     return AgentRun(
         argv_sha256=digest_json(list(ready.command.argv)),
         cli_version=ready.version,
@@ -96,7 +104,7 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
         ended_utc=ended,
         exit_code=execution.exit_code,
         end_reason=result.end_reason,
-        detail=_detail(result, execution),
+        detail=redaction.any_case(_detail(result, execution, lost)),
         usage=result.usage,
         denied=result.denied,
         stdout=stdout,
@@ -104,7 +112,9 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     )
 
 
-def _execute(ready: ReadyAgent, grant: LaneGrant, watch: Watch, deadline: Deadline) -> Execution:
+def _execute(
+    ready: ReadyAgent, argv: Sequence[str], grant: LaneGrant, watch: Watch, deadline: Deadline
+) -> Execution:
     """Run the command with its prompt on standard input, which is then closed."""
     input_read, input_write = os.pipe2(os.O_CLOEXEC)
     output_read, output_write = os.pipe2(os.O_CLOEXEC)
@@ -113,7 +123,7 @@ def _execute(ready: ReadyAgent, grant: LaneGrant, watch: Watch, deadline: Deadli
         feeder.start()
         try:
             return bound_lane(
-                ready.command.argv,
+                argv,
                 grant,
                 deadline=deadline,
                 limits=ready.place.limits,
@@ -131,14 +141,14 @@ def _contents(command: AgentCommand) -> list[bytes]:
     return [file.read_bytes() for file in files if file.is_file()]
 
 
-def _detail(result: AgentResult, execution: Execution) -> str:
+def _detail(result: AgentResult, execution: Execution, lost: str) -> str:
     refused = sorted({
         f"{row.host}:{row.port}"
         for row in execution.destinations
         if row.outcome != "allowed" and row.host is not None
     })  # fmt: skip
     blocked = f"not reached: {', '.join(refused[:5])}" if refused else ""
-    return "; ".join(filter(None, (result.detail, blocked)))
+    return "; ".join(filter(None, (result.detail, blocked, lost)))
 
 
 def _write_stderr(path: Path, execution: Execution) -> LogDigest:

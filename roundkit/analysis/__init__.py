@@ -1,9 +1,11 @@
 """Floor 6: ledgers as data frames with declared columns, and charts of them."""
 
 from roundkit.analysis import charts, importers
-from roundkit.analysis.columns import TABLES, Column, check_frame
+from roundkit.analysis.columns import TABLES, Column
+from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
+from roundkit.analysis.pilots import PilotFrames, pilot_frames
 from roundkit.analysis.places import Place, find_places, nearest
 from roundkit.analysis.wave_columns import WAVE_TABLES
 from roundkit.analysis.waves import WaveFrames, load_waves
@@ -13,6 +15,7 @@ __all__ = [
     "WAVE_TABLES",
     "Column",
     "Ledgers",
+    "PilotFrames",
     "Place",
     "WaveFrames",
     "charts",
@@ -22,6 +25,7 @@ __all__ = [
     "load",
     "load_waves",
     "nearest",
+    "pilot_frames",
     "read_frames",
     "write_frames",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,9 +14,10 @@ from typing import Literal, get_args
 import polars as pl
 
 import roundkit
-from roundkit.analysis.columns import TABLES, check_frame
+from roundkit.analysis.columns import TABLES
+from roundkit.analysis.door import check_frame
 from roundkit.analysis.places import FRAMES_FILE
-from roundkit.core.errors import refuse
+from roundkit.core.errors import RoundkitError, refuse
 
 Format = Literal["parquet", "csv", "json"]
 FRAMES_FORMAT = "roundkit-frames/1"
@@ -35,20 +38,24 @@ def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format 
         The files, in the order of the tables.
 
     Raises:
-        Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, or what
-            :func:`check_frame` raises.
+        Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, ``malformed`` for an
+            export whose rows are damaged, or what :func:`check_frame` raises.
+        RoundkitError: a file cannot be written, and nothing of the folder is there then.
     """
     if form not in get_args(Format):
         raise refuse("unknown-format", f"there is no format {form!r}", remedy=" or ".join(get_args(Format)))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not _is_free(folder):
         raise refuse("exists", f"{folder} exists", place=str(folder), remedy="name a folder that does not")
-    checked = {table: check_frame(known(table), frame).collect() for table, frame in frames.items()}
+    checked = {table: _collected(known(table), frame) for table, frame in frames.items()}
     filled = {table: frame for table, frame in checked.items() if frame.height}
     if not filled:
         raise refuse("nothing-to-write", "every one of these frames is empty", place=str(folder))
     with _whole(folder) as partial:
         for table, frame in filled.items():
-            _write(frame, partial / f"{table}.{form}", form)
+            try:
+                _write(frame, partial / f"{table}.{form}", form)
+            except pl.exceptions.PolarsError as error:
+                raise RoundkitError(f"{folder / table}.{form} cannot be written: {error}") from error
         if form == "parquet":
             about = {"format": FRAMES_FORMAT, "tables": sorted(filled), "tool_version": roundkit.__version__}
             (partial / FRAMES_FILE).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
@@ -81,10 +88,31 @@ def known(table: str) -> str:
 
 def _scan(file: Path) -> pl.LazyFrame:
     try:
-        return check_frame(known(file.stem), pl.scan_parquet(file))
+        # A path is a path: brackets in it are no pattern, and "a=b" is no column.
+        return check_frame(known(file.stem), pl.scan_parquet(file, glob=False, hive_partitioning=False))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise refuse(
             "malformed", f"{file.name} is no Parquet file: {error}", place=str(file), remedy="export it anew"
+        ) from error
+
+
+def _is_free(folder: Path) -> bool:
+    """Say whether a folder can be put there: nothing is, or an empty one that nobody works in."""
+    if not os.path.lexists(folder):
+        return True
+    in_use = Path.cwd().is_relative_to(folder.resolve())
+    return folder.is_dir() and not folder.is_symlink() and not in_use and not any(folder.iterdir())
+
+
+def _collected(table: str, frame: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return check_frame(table, frame).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise refuse(
+            "malformed",
+            f"the rows of {table} cannot be read: {error}",
+            place=table,
+            remedy="export them anew",
         ) from error
 
 
@@ -114,8 +142,8 @@ def _for_csv(schema: pl.Schema) -> Iterable[pl.Expr]:
 def _whole(folder: Path) -> Iterator[Path]:
     """Give a folder beside the wanted one, and put it in place once it is full."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    # A name of its own: two exports at once may not write into one folder.
+    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.partial")
     partial.mkdir()
     try:
         yield partial

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from roundkit.analysis.columns import TABLES, check_frame, schema_of
+from roundkit.analysis.columns import TABLES, schema_of
+from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import Format, known, read_frames, write_frames
 from roundkit.analysis.places import Place, find_places
 from roundkit.analysis.rows import ROWS
 from roundkit.core.errors import Refused, RoundkitError, refuse
+from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import RoundEvidence
 from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _KEY = ("campaign", "round")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Ledgers:
         added: Frames that came from elsewhere, by table.
         campaign: Only this campaign's rows are in the frames; None for all.
         strict: Whether a ledger that cannot be read is an error; else it stands in ``problems``.
-        progress: Called with how many places were opened, of how many.
+        progress: Shows how many places were opened.
     """
 
     places: tuple[Place, ...] = ()
@@ -54,7 +55,7 @@ class Ledgers:
     added: tuple[tuple[str, pl.LazyFrame], ...] = ()
     campaign: str | None = None
     strict: bool = True
-    progress: Progress | None = field(default=None, compare=False, repr=False)
+    progress: Progress = field(default=SILENT, compare=False, repr=False)
 
     @property
     def sources(self) -> tuple[RoundSource, ...]:
@@ -172,7 +173,7 @@ def load(
     places: str | Path | RoundSource | Sequence[str | Path | RoundSource],
     *,
     strict: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Ledgers:
     """Find every ledger at, below or matching a place, and give lazy frames over all of them.
 
@@ -185,7 +186,7 @@ def load(
             round that is open already, or several of all.
         strict: Whether a ledger that cannot be read is an error; else it is left out and named in
             ``Ledgers.problems``.
-        progress: Called with how many places were opened, of how many.
+        progress: Shows how many places were opened.
 
     Raises:
         Refused: ``no-ledger`` when nothing is found. Opening, at the first frame, raises what is wrong with a
@@ -200,18 +201,18 @@ def load(
 
 def _open_all(ledgers: Ledgers) -> _Opened:
     rounds, exports, problems = list(ledgers.given), [], []
-    for number, place in enumerate(ledgers.places, start=1):
-        try:
-            if place.kind == "frames":
-                exports.append(read_frames(place.path))
-            else:
-                rounds.append(open_source(place.path))
-        except RoundkitError as error:
-            if ledgers.strict:
-                raise
-            problems.append(f"{place.path.name}: {error}")
-        if ledgers.progress is not None:
-            ledgers.progress(number, len(ledgers.places))
+    with ledgers.progress.task("opening", len(ledgers.places), "ledgers") as task:
+        for place in ledgers.places:
+            try:
+                if place.kind == "frames":
+                    exports.append(read_frames(place.path))
+                else:
+                    rounds.append(open_source(place.path))
+            except RoundkitError as error:
+                if ledgers.strict:
+                    raise
+                problems.append(f"{place.path.name}: {error}")
+            task.advance()
     names: dict[tuple[str, str], str] = {}
     kept, collided = _each_once(rounds, names, strict=ledgers.strict)
     fresh = [_without_repeats(frames, names) for frames in exports]

@@ -1,68 +1,23 @@
-"""From one round, closed or open, to the rows of each frame."""
+"""From one round, closed or open, to the rows of each frame; its own row is made in ``round_row``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from roundkit.analysis.round_row import Row, of_round, round_rows
 from roundkit.core.canonical import canonical_bytes
 from roundkit.evidence import RoundEvidence
 from roundkit.models.agent_run import AgentRun, Usage
 from roundkit.models.attempts import Cost
-from roundkit.models.campaign import Direction
-from roundkit.models.ledger import RerunRecord, RoundLedger, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
-from roundkit.rounds.snapshot import OpenLedger, OpenRound, RoundSource
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.ledger import TicketRecord
+from roundkit.models.verdict import VerdictRecord
+from roundkit.rounds.snapshot import RoundSource
 
-Row = dict[str, Any]
 _LANE_FIELDS = (
     "lane", "entry", "plane", "harness", "model", "selected", "ticket_gain", "outcome", "entry_status",
     "attempts", "cost_micro_usd", "sentence",
 )  # fmt: skip
-
-
-def _round(source: RoundSource) -> Row:
-    return {"campaign": source.plan.campaign.campaign_id, "round": source.plan.round_id}
-
-
-def round_rows(source: RoundSource) -> Iterator[Row]:
-    """Yield the one row of the round."""
-    plan, ledger, gates = source.plan, source.ledger, source.plan.gates
-    rerun = _deciding_rerun(ledger)
-    verdict = rerun.verdict if rerun else None
-    yield {
-        **_round(source),
-        "source": source.path.resolve().name,
-        "state": source.state if isinstance(source, OpenRound) else "closed",
-        "paused": source.paused if isinstance(source, OpenRound) else None,
-        "round_digest": source.round_digest,
-        "evidence_digest": source.digest,
-        "previous": source.index.previous if isinstance(source, RoundEvidence) else None,
-        "incumbent": ledger.incumbent,
-        "head": ledger.head,
-        "advanced": ledger.advanced,
-        "opened_utc": ledger.opened_utc,
-        "closed_utc": ledger.closed_utc,
-        "lanes": len(ledger.lanes),
-        "tickets": len(ledger.tickets),
-        "rejected": sum(t.state == "rejected" for t in ledger.tickets) + len(ledger.rejected_submissions),
-        "metric": plan.campaign.metric.name,
-        "unit": plan.campaign.metric.unit,
-        "direction": plan.campaign.metric.direction,
-        "instrument": plan.campaign.benchmark.instrument,
-        "forgeable": source.run_spec.forgeable,
-        "min_gain": gates.min_gain,
-        "sigma_min": gates.sigma_min,
-        "pairs": gates.ab_ba_pairs,
-        "ticket_gain": _added_up(ledger, rerun, plan.campaign.metric.direction),
-        "rerun_verdict": verdict.verdict if verdict else None,
-        "rerun_gain": verdict.gain if verdict else None,
-        "rerun_low": verdict.low if verdict else None,
-        "rerun_high": verdict.high if verdict else None,
-        "gain": ledger.gain,
-        "missing": None if ledger.gain is not None else _why_no_gain(ledger),
-        "provenance": ", ".join(sorted({ticket.provenance for ticket in ledger.tickets})) or None,
-    }
 
 
 def lane_rows(source: RoundSource) -> Iterator[Row]:
@@ -71,7 +26,7 @@ def lane_rows(source: RoundSource) -> Iterator[Row]:
     for record in source.ledger.lanes:
         lane = planned[record.lane]
         yield {
-            **_round(source),
+            **of_round(source),
             **{name: getattr(record, name) for name in _LANE_FIELDS},
             "target_stage": lane.target_stage,
             "hypothesis": lane.hypothesis,
@@ -87,7 +42,7 @@ def attempt_rows(source: RoundSource) -> Iterator[Row]:
         binding, actual = record.binding, record.actual or Cost()
         vectors = {"cap": budgets[binding.lane], "charged": binding.worst_case, "actual": actual}
         yield {
-            **_round(source),
+            **of_round(source),
             **binding.model_dump(include={"lane", "ordinal", "run_id", "plan_digest"}),
             **record.model_dump(exclude={"binding", "actual", "run"}),
             **_run(record.run),
@@ -115,7 +70,7 @@ def ticket_rows(source: RoundSource) -> Iterator[Row]:
     for ticket in source.ledger.tickets:
         verdict = ticket.verdict
         yield {
-            **_round(source),
+            **of_round(source),
             "lane": ticket.lane,
             "ticket": ticket.ticket,
             "sequence": ticket.sequence,
@@ -149,7 +104,7 @@ def trial_rows(source: RoundSource) -> Iterator[Row]:
     for record in _in_time(source):
         for trial in record.trials:
             yield {
-                **_round(source),
+                **of_round(source),
                 "experiment": record.experiment_id,
                 "purpose": record.purpose,
                 "subject": record.subject,
@@ -175,7 +130,7 @@ def composition_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row a composition step, then one a rerun."""
     for step in source.ledger.composition:
         yield {
-            **_round(source),
+            **of_round(source),
             "kind": "step",
             **step.model_dump(include={"step", "lane", "ticket", "experiment", "reused", "kept"}),
             "verdict": step.verdict.verdict,
@@ -188,7 +143,7 @@ def composition_rows(source: RoundSource) -> Iterator[Row]:
         }
     for rerun in source.ledger.rerun:
         yield {
-            **_round(source),
+            **of_round(source),
             "kind": rerun.kind,
             "experiment": rerun.experiment,
             "reused": False,
@@ -206,7 +161,7 @@ def device_rows(source: RoundSource) -> Iterator[Row]:
             continue
         for device in record.lease.devices:
             yield {
-                **_round(source),
+                **of_round(source),
                 "device": device,
                 "device_set": record.lease.device_set,
                 "experiment": record.experiment_id,
@@ -224,7 +179,7 @@ def aa_rows(source: RoundSource) -> Iterator[Row]:
     drift = source.plan.campaign.test_plan.drift
     for number, check in enumerate(source.ledger.aa_checks, start=1):
         yield {
-            **_round(source),
+            **of_round(source),
             "number": number,
             **check.model_dump(),
             "limit": drift.limit,
@@ -236,7 +191,7 @@ def event_rows(source: RoundSource) -> Iterator[Row]:
     """Yield one row an event."""
     for position, event in enumerate(source.events):
         yield {
-            **_round(source),
+            **of_round(source),
             "position": position,
             "time_utc": event.time,
             "kind": event.kind,
@@ -270,35 +225,3 @@ def _why_no_estimate(ticket: TicketRecord) -> str | None:
     if ticket.verdict is None:
         return f"rejected: {ticket.reject_cause}" if ticket.reject_cause else ticket.state
     return None if ticket.verdict.gain is not None else f"{ticket.verdict.verdict}: {ticket.verdict.reason}"
-
-
-def _deciding_rerun(ledger: RoundLedger | OpenLedger) -> RerunRecord | None:
-    passing = [record for record in ledger.rerun if record.verdict.verdict == "pass"]
-    return next(iter([*passing, *ledger.rerun[:1]]), None)
-
-
-def _added_up(
-    ledger: RoundLedger | OpenLedger, rerun: RerunRecord | None, direction: Direction
-) -> float | None:
-    """What the selected tickets promise together: added up in the unit, then as a fraction like a gain."""
-    if rerun is None:
-        return None
-    selected = {record.selected for record in ledger.lanes if record.lane in rerun.lanes}
-    verdicts = [ticket.verdict for ticket in ledger.tickets if ticket.ticket in selected and ticket.verdict]
-    saved = [verdict.gain_unit for verdict in verdicts if verdict.gain_unit is not None]
-    bases = [verdict.baseline_median for verdict in verdicts if verdict.baseline_median is not None]
-    if not saved or not bases:
-        return None
-    total, base = sum(saved), sum(bases) / len(bases)
-    return round(total / base if direction == "lower" else total / (base + total), 9)
-
-
-def _why_no_gain(ledger: RoundLedger | OpenLedger) -> str:
-    if isinstance(ledger, OpenLedger):
-        return "the round is not closed"
-    if not ledger.composition:
-        return "no ticket passed"
-    if not ledger.rerun:
-        return "no composition step passed"
-    last = ledger.rerun[-1]
-    return f"{last.kind} {last.verdict.verdict}: {last.verdict.reason}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 from pydantic import ValidationError
 
-from roundkit.analysis.columns import check_columns
+from roundkit.analysis.door import check_columns
 from roundkit.analysis.wave_columns import WAVE_TABLES
 from roundkit.core.errors import refuse
 from roundkit.evidence import wave_layout as names

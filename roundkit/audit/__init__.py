@@ -1,7 +1,24 @@
-"""Floor 4: recomputation of a closed round from its evidence alone; imports nothing that talks to a store."""
+"""Floor 4: recomputation of a closed round or a pilot from its evidence alone; never talks to a store."""
 
 from roundkit.audit.findings import AuditReport, Check
+from roundkit.audit.pilot_material import PilotMaterial, findings_of, read_pilot
+from roundkit.audit.pilot_run import audit_pilot
+from roundkit.audit.pilot_source import PilotSource, open_pilot
+from roundkit.audit.published_material import read_published
 from roundkit.audit.run import audit_round
 from roundkit.audit.table import as_table, render
 
-__all__ = ["AuditReport", "Check", "as_table", "audit_round", "render"]
+__all__ = [
+    "AuditReport",
+    "Check",
+    "PilotMaterial",
+    "PilotSource",
+    "as_table",
+    "audit_pilot",
+    "audit_round",
+    "findings_of",
+    "open_pilot",
+    "read_pilot",
+    "read_published",
+    "render",
+]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.audit.role_checks import standalone_subject
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.drift import aa_check
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_ratio
@@ -168,7 +169,7 @@ def _is_no_check(material: Material, record: ExperimentRecord) -> bool:
     """Say whether an A/A experiment broke by no fault of the incumbent, and was done anew."""
     of_subject = material.of_subject(record.subject)
     earlier = of_subject[: of_subject.index(record)]
-    return is_checked_again(record, earlier, material.spec.gates.remeasure_limit)
+    return is_checked_again(record, earlier, material.spec.gates)
 
 
 def _aa_problems(material: Material) -> Iterator[Disagreement]:

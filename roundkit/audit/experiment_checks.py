@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
-from roundkit.models.measurement import Lease
+from roundkit.models.experiment import Lease
 from roundkit.rules import record_checks
 from roundkit.rules.record_checks import RecordCheck
 

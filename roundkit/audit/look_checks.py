@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.rules.looks import session_noise
 from roundkit.rules.record_checks import look_problems
 

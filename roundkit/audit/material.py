@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roundkit.evidence import RoundEvidence
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import RoundLedger, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 
 
 @dataclass(frozen=True)

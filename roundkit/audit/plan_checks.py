@@ -71,6 +71,7 @@ def _gate_problems(material: Material) -> Iterator[Disagreement]:
         ("order_margin", gates.order_margin <= limits.order_margin),
         ("repetitions", gates.repetitions == limits.repetitions),
         ("remeasure_limit", gates.remeasure_limit == limits.remeasure_limit),
+        ("order_repeats", gates.order_repeats == limits.order_repeats),
         ("early_stopping", gates.early_stopping == limits.early_stopping),
         ("statistic", gates.statistic == limits.statistic),
         ("session_checks", gates.session_checks == limits.session_checks),

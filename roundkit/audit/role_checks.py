@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
-from roundkit.models.measurement import ExperimentRecord, Purpose
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import Purpose
 
 
 @dataclass(frozen=True)

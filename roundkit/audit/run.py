@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.guard import failures, guarded
 from roundkit.audit.look_checks import check_looks
 from roundkit.audit.material import Material, read_material
 from roundkit.audit.omission_checks import check_omissions
@@ -20,7 +21,9 @@ from roundkit.audit.role_checks import check_roles
 from roundkit.audit.selection_checks import show_selection
 from roundkit.audit.ticket_checks import check_tickets
 from roundkit.audit.verdict_checks import check_verdicts
-from roundkit.core.errors import RoundkitError
+from roundkit.core.errors import refuse
+from roundkit.core.git import Repository
+from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 
 _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
@@ -36,34 +39,52 @@ _FAMILIES: tuple[tuple[str, Callable[[Material], list[Check]]], ...] = (
     ("selection", show_selection),
     ("chain", check_chain),
 )
-_BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
 
 
-def audit_round(path: Path, *, repository: Path | None = None, expect: str | None = None) -> AuditReport:
+def audit_round(
+    path: Path,
+    *,
+    repository: Path | None = None,
+    expect: str | None = None,
+    progress: Progress = SILENT,
+) -> AuditReport:
     """Recompute everything in the evidence of a round from its bytes and raw samples.
 
     Args:
         path: The evidence folder.
         repository: The campaign repository, to compare commits with; None leaves them alone.
         expect: The evidence digest as it was published elsewhere.
+        progress: Shows how many kinds of checks are done.
 
     Returns:
         Every check with what agreed or did not. Nothing found wrong in the evidence raises.
+
+    Raises:
+        Refused: ``no-repository``: what was named as one is none, which says nothing about the evidence.
     """
+    if repository is not None and Repository(repository).git("rev-parse", "--git-dir", check=False).exit_code:
+        raise refuse(
+            "no-repository",
+            f"{repository} is no git repository",
+            place="--repository",
+            remedy="name the campaign's repository, or a clone of it",
+        )
     name = path.resolve().name
     try:
         evidence = open_evidence(path)
     except EvidenceProblem as problem:
-        return AuditReport(name, None, tuple(_failures("files", problem)))
+        return AuditReport(name, None, tuple(failures("files", problem)))
     checks = [*_expected(evidence, expect), *_verified(evidence)]
     try:
         material = read_material(evidence)
     except EvidenceProblem as problem:
-        return AuditReport(name, evidence.digest, (*checks, *_failures("records", problem)))
-    for family, check in _FAMILIES:
-        checks += _guarded(family, partial(check, material))
+        return AuditReport(name, evidence.digest, (*checks, *failures("records", problem)))
+    with progress.task(f"audit of {name}", len(_FAMILIES), "kinds of checks") as task:
+        for family, check in _FAMILIES:
+            checks += guarded(family, partial(check, material))
+            task.advance()
     if repository is not None:
-        checks += _guarded("repository", partial(check_repository, material, repository))
+        checks += guarded("repository", partial(check_repository, material, repository))
     return AuditReport(name, evidence.digest, tuple(checks))
 
 
@@ -78,20 +99,5 @@ def _verified(evidence: RoundEvidence) -> list[Check]:
     try:
         evidence.verify()
     except EvidenceProblem as problem:
-        return list(_failures("files", problem))
+        return list(failures("files", problem))
     return [Check("files", True, "", f"{len(evidence.index.files)} files, every size and SHA-256")]
-
-
-def _failures(name: str, problem: EvidenceProblem) -> Iterator[Check]:
-    for refusal in problem.refusals:
-        yield Check(name, False, refusal.place, f"[{refusal.code}] {refusal.message}")
-
-
-def _guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
-    """Evidence that does not even fit the rules' assumptions disagrees, whatever the rule raised."""
-    try:
-        return check()
-    except EvidenceProblem as problem:
-        return list(_failures(family, problem))
-    except _BROKEN as error:
-        return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]

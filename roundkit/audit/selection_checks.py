@@ -6,7 +6,7 @@ import math
 
 from roundkit.audit.findings import Check
 from roundkit.audit.material import Material
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.stats.differences import gain_fraction
 from roundkit.stats.ratio import conditional_estimate
 

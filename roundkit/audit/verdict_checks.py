@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.disagreement import compare_verdicts
 from roundkit.rules.remeasure import is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
@@ -130,7 +131,7 @@ def _sides(
 
 def _is_unfinished(material: Material, records: list[ExperimentRecord]) -> bool:
     return is_measured_again(
-        records[-1], decide(records[-1], material.spec), records[:-1], material.spec.gates.remeasure_limit
+        records[-1], decide(records[-1], material.spec), records[:-1], material.spec.gates
     )
 
 

@@ -49,11 +49,14 @@ def report_line(line: str) -> None:
 
 # Help shows the groups of commands in the order in which they are registered.
 for _module in (
+    "begin",
     "whole",
     "measure",
     "rounds",
     "trial",
     "swarmflow",
+    "pilot",
+    "pilot_review",
     "waves",
     "evidence",
     "notebooks",

@@ -17,7 +17,8 @@ from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 if TYPE_CHECKING:
     from roundkit.host.tuning import TuningFact
     from roundkit.models.comparison import Comparison, InstrumentNoise, NoiseReport
-    from roundkit.models.measurement import RunSpec, VerdictRecord
+    from roundkit.models.run_spec import RunSpec
+    from roundkit.models.verdict import VerdictRecord
 
 _UNKNOWN = "–"
 _NO_METRIC = (

@@ -41,7 +41,10 @@ def audit(
 
     from roundkit.audit import audit_round, render
 
-    reports = [audit_round(path, repository=repository, expect=expect) for path in evidence]
+    with shown_progress(stderr=True) as progress:
+        reports = [
+            audit_round(path, repository=repository, expect=expect, progress=progress) for path in evidence
+        ]
     if as_json:
         typer.echo(json.dumps([done.to_json_value() for done in reports], indent=2))
     else:

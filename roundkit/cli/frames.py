@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundkit.cli.app import app
+from roundkit.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from roundkit.analysis.importers.tickets import Frames
-
-_TELL_EVERY_S = 5.0
 
 
 class FrameForm(StrEnum):
@@ -53,16 +50,18 @@ def schema(
 
     from roundkit.analysis.columns import ROWS_OF, TABLES
     from roundkit.analysis.exported import known
+    from roundkit.analysis.pilot_columns import PILOT_ROWS_OF, PILOT_TABLES
     from roundkit.analysis.wave_columns import WAVE_ROWS_OF, WAVE_TABLES
     from roundkit.cli.tables import plain_table
 
-    tables, rows_of = {**TABLES, **WAVE_TABLES}, {**ROWS_OF, **WAVE_ROWS_OF}
+    tables = {**TABLES, **PILOT_TABLES, **WAVE_TABLES}
+    rows_of = {**ROWS_OF, **PILOT_ROWS_OF, **WAVE_ROWS_OF}
     if table is None:
         rows = [{"frame": name, "rows": rows_of[name], "columns": len(tables[name])} for name in tables]
     else:
         rows = [
             {"column": each.name, "type": str(each.dtype), "unit": each.unit, "meaning": each.meaning}
-            for each in tables[table if table in WAVE_TABLES else known(table)]
+            for each in tables[table if table not in TABLES and table in tables else known(table)]
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
@@ -86,8 +85,10 @@ def export(
     """Write ledgers as data frames, one file each; `roundkit schema` says what the columns mean."""
     from roundkit.analysis import TABLES, load
 
-    ledgers = load(places, strict=not skip_broken, progress=_progress())
-    for file in ledgers.export(out, form.value, table or list(TABLES)):
+    with shown_progress(stderr=True) as progress:
+        ledgers = load(places, strict=not skip_broken, progress=progress)
+        files = ledgers.export(out, form.value, table or list(TABLES))
+    for file in files:
         typer.echo(str(file))
     for problem in ledgers.problems:
         typer.echo(f"left out: {problem}", err=True)
@@ -155,19 +156,3 @@ def _columns(words: list[str]) -> dict[str, str]:
     if any(not (column and key) for column, _, key in pairs):
         raise typer.BadParameter("a column is given as COLUMN=KEY", param_hint="--column")
     return {column: key for column, _, key in pairs}
-
-
-def _progress() -> Callable[[int, int], None]:
-    """Return what tells, now and then and on standard error, how many ledgers were opened."""
-    started = last = time.monotonic()
-
-    def tell(done: int, planned: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= _TELL_EVERY_S:
-            last = now
-            rate = done / (now - started)
-            left = f"{rate:.0f} a second, {(planned - done) / rate:.0f} s left"
-            typer.echo(f"{done:,} of {planned:,} ledgers, {left}", err=True)
-
-    return tell

@@ -9,46 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundkit.cli.app import app
-from roundkit.cli.compare_options import Better, check_pyperf, compare_options, only_with_from
-from roundkit.cli.options import even_pairs
+from roundkit.cli.compare_options import (
+    BENCHMARK,
+    Shared,
+    check_pyperf,
+    compare_options,
+    given,
+    only_with_from,
+    pairs_option,
+    with_shared_options,
+)
+from roundkit.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from roundkit.models.comparison import Comparison
-    from roundkit.rounds.compare.options import CompareOptions
 
 _PANEL = "Start here"
-_NOISE_PAIRS = 20
-
-
-Benchmark = Annotated[
-    str | None,
-    typer.Option(help="Benchmark command, one program and its words; for more, sh -c '…'."),
-]
-Metric = Annotated[
-    str | None, typer.Option(help="Metric that the benchmark writes to ROUNDKIT_RESULT_PATH; else wall time.")
-]
-Unit = Annotated[str | None, typer.Option(help="Its unit; ms by default.")]
-Direction = Annotated[Better | None, typer.Option(help="Which way of it is better; lower by default.")]
-Validator = Annotated[str | None, typer.Option(help="Command that exits 0 when the outputs are right.")]
-Build = Annotated[str | None, typer.Option(help="Build command, run once a checkout.")]
-Package = Annotated[
-    str | None, typer.Option(help="Package that must be imported from the checkout, not from elsewhere.")
-]
-InstrumentName = Annotated[
-    str | None, typer.Option(help="What decides: reported (with --metric), wall, cpu or another one.")
-]
-Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds that one command may take.")]
-Python = Annotated[str | None, typer.Option(help="Interpreter that {python} stands for.")]
-Read = Annotated[list[Path] | None, typer.Option(help="Folder that commands may read; may be repeated.")]
-Protect = Annotated[
-    list[str] | None, typer.Option(help="Glob of files taken from A on both sides; may be repeated.")
-]
-Cpus = Annotated[
-    str | None, typer.Option(help="Cores to measure on, such as 3 or 2,3; by default one that is free.")
-]
 
 
 @app.command(rich_help_panel=_PANEL)
+@with_shared_options
 def measure(
     context: typer.Context,
     a: Annotated[
@@ -58,28 +38,19 @@ def measure(
     b: Annotated[
         str | None, typer.Argument(metavar="B", help="The candidate, likewise.", show_default=False)
     ] = None,
-    benchmark: Benchmark = None,
-    metric: Metric = None,
-    unit: Unit = None,
-    direction: Direction = None,
-    instrument: InstrumentName = None,
-    validator: Validator = None,
-    build: Build = None,
-    package: Package = None,
-    protect: Protect = None,
-    pairs: Annotated[
-        int | None, typer.Option(min=6, callback=even_pairs, help="Most pairs; even, at least 6.")
+    benchmark: Annotated[str | None, BENCHMARK] = None,
+    *,
+    shared: Shared,
+    protect: Annotated[
+        list[str] | None, typer.Option(help="Glob of files taken from A on both sides; may be repeated.")
     ] = None,
+    pairs: Annotated[int | None, pairs_option("Most pairs")] = None,
     min_gain: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="Smallest gain that passes, a fraction.")
     ] = None,
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Measure every pair, never end early.")
     ] = False,
-    cpus: Cpus = None,
-    python: Python = None,
-    read: Read = None,
-    timeout: Timeout = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write everything that recomputing it takes.")
     ] = None,
@@ -101,7 +72,8 @@ def measure(
 
     Example: roundkit measure .@HEAD~1 . --benchmark "python3 bench.py"
     """
-    from roundkit.rounds.compare.saved import check_outputs
+    from roundkit.cli.compare_tables import show_comparison
+    from roundkit.core.outputs import check_outputs
 
     check_outputs({"--from": saved, "--json": json_file, "--html": html, "--pyperf": pyperf})
     if saved is not None:
@@ -109,50 +81,36 @@ def measure(
         comparison = _again(saved)
     else:
         options = compare_options(
-            benchmark, metric, unit, direction, instrument,
-            validator=validator, build=build, package=package, protect=protect, pairs=pairs,
-            min_gain=min_gain, all_pairs=all_pairs, cpus=cpus, python=python, read=read, timeout=timeout,
-        )  # fmt: skip
+            benchmark, shared, protect=protect, pairs=pairs, min_gain=min_gain, all_pairs=all_pairs
+        )
         if a is None or b is None:
             raise typer.BadParameter("name two checkouts, or a file with --from", param_hint="A B")
         if pyperf is not None:
             check_pyperf(options)
-        comparison = _measured(a, b, options)
+        from roundkit.rounds.compare.measure import compare
+
+        with shown_progress(stderr=True) as progress:
+            comparison = compare(a, b, options, progress=progress)
     _write(comparison, json_file, html, pyperf, saved)
-    _show(comparison)
+    show_comparison(comparison)
     if comparison.verdict.verdict != "pass":
         raise typer.Exit(1)
 
 
 @app.command(rich_help_panel=_PANEL)
+@with_shared_options
 def noise(
+    context: typer.Context,
     path: Annotated[str, typer.Argument(metavar="PATH", help="The checkout: a folder, or REPO@REV.")],
-    benchmark: Annotated[
-        str,
-        typer.Option(help="Benchmark command, one program and its words; for more, sh -c '…'."),
-    ],
-    metric: Metric = None,
-    unit: Unit = None,
-    direction: Direction = None,
-    instrument: InstrumentName = None,
-    validator: Validator = None,
-    build: Build = None,
-    package: Package = None,
+    benchmark: Annotated[str, BENCHMARK],
+    *,
+    shared: Shared,
     pairs: Annotated[
-        int | None,
-        typer.Option(
-            min=6,
-            callback=even_pairs,
-            help=f"Pairs to run and to plan with; even, at least 6. By default {_NOISE_PAIRS} are run.",
-        ),
-    ] = None,
+        int, pairs_option("Pairs to run, and where given, to plan with, else the template's")
+    ] = 20,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out instruments that need trials of their own.")
     ] = False,
-    cpus: Cpus = None,
-    python: Python = None,
-    read: Read = None,
-    timeout: Timeout = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the figures and the raw trials.")
     ] = None,
@@ -164,38 +122,21 @@ def noise(
     Example: roundkit noise . --benchmark "python3 bench.py" --pairs 20
     """
     from roundkit.cli.compare_tables import show_noise
-    from roundkit.cli.trial_progress import TrialProgress
     from roundkit.core.files import write_json
-    from roundkit.rounds.compare.saved import check_outputs
+    from roundkit.core.outputs import check_outputs
 
     check_outputs({"--json": json_file})
+    planned = pairs if given(context, "pairs") else None
     options = compare_options(
-        benchmark, metric, unit, direction, instrument,
-        validator=validator, build=build, package=package, protect=None,
-        pairs=pairs or _NOISE_PAIRS, planned_pairs=pairs, min_gain=None, all_pairs=True, shared_only=quick,
-        cpus=cpus, python=python, read=read, timeout=timeout,
-    )  # fmt: skip
+        benchmark, shared, pairs=pairs, planned_pairs=planned, all_pairs=True, shared_only=quick
+    )
     from roundkit.rounds.compare.noise import measure_noise, noise_words
 
-    with TrialProgress("trials") as shown:
-        report = measure_noise(path, options, report=shown.say, progress=shown.advance)
+    with shown_progress(stderr=True) as progress:
+        report = measure_noise(path, options, progress=progress)
     if json_file is not None:
         write_json(json_file, report.to_json_value())
     show_noise(report, noise_words(report))
-
-
-def _show(comparison: Comparison) -> None:
-    from roundkit.cli.compare_tables import show_comparison
-
-    show_comparison(comparison)
-
-
-def _measured(a: str, b: str, options: CompareOptions) -> Comparison:
-    from roundkit.cli.trial_progress import TrialProgress
-    from roundkit.rounds.compare.measure import compare
-
-    with TrialProgress("trials") as shown:
-        return compare(a, b, options, report=shown.say, progress=shown.advance)
 
 
 def _again(saved: Path) -> Comparison:

@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Show the progress of a block: bars above the prompt of a terminal, else a plain line every so often."""
+def shown_progress(*, stderr: bool = False) -> Iterator[Progress]:
+    """Show the progress of a block: bars above the prompt of a terminal, else a plain line every so often.
+
+    Args:
+        stderr: On standard error, where standard output is for results alone.
+    """
     from rich.console import Console
 
     # Not what rich thinks: a notebook's kernel asks for colour, and what it starts writes to a file.
-    if not sys.stdout.isatty():
-        yield PlainProgress(lambda line: typer.echo(visible(line)))
+    if not (sys.stderr if stderr else sys.stdout).isatty():
+        yield PlainProgress(lambda line: typer.echo(visible(line), err=stderr))
         return
-    bars = _bars(Console())
+    bars = _bars(Console(stderr=stderr))
     with bars:
         yield TerminalProgress(bars)
 

@@ -119,6 +119,13 @@ def launch(
             help="Folder with the SwarmFlow engine; without it, whoever runs the script fills them."
         ),
     ] = None,
+    round_root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Make the clones below it, for a team whose tools cannot leave its workspace.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Only print what would be started, and in which boundary."),
@@ -138,7 +145,7 @@ def launch(
         _show_dry_run(folder, digest, harness)
         return
     with shown_progress() as progress:
-        manifest = launch_round(folder, posted_digest=digest, progress=progress)
+        manifest = launch_round(folder, posted_digest=digest, round_root=round_root, progress=progress)
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {lane.clone}")
     if drive == Drive.none:

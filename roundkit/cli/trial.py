@@ -10,7 +10,7 @@ import typer
 from roundkit.cli.app import RoundDir, app, report_line
 
 if TYPE_CHECKING:
-    from roundkit.models.measurement import Side
+    from roundkit.models.trial import Side
 
 
 class TrialSide(StrEnum):

@@ -13,7 +13,7 @@ from roundkit.core.text import visible
 from roundkit.host.confine import Boundary, Execution, LimitRecord
 from roundkit.measure.boundary import Grant
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
-from roundkit.models.measurement import ConfinedRun
+from roundkit.models.trial import ConfinedRun
 from roundkit.rounds.stand import Stand
 from roundkit.rounds.try_trial import TriedTrial
 

@@ -48,13 +48,14 @@ def digest_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def parse_json(data: bytes, *, place: str, code: str = "malformed") -> Any:
+def parse_json(data: bytes, *, place: str, code: str = "malformed", constants: bool = False) -> Any:
     """Parse JSON strictly: UTF-8, no duplicate keys, no NaN or infinities.
 
     Args:
         data: The bytes to parse.
         place: What to call them in an error.
         code: The refusal's code.
+        constants: Take ``NaN`` and the infinities as well, which Python's ``json`` writes.
 
     Raises:
         Refused: the bytes are not strict JSON.
@@ -63,7 +64,7 @@ def parse_json(data: bytes, *, place: str, code: str = "malformed") -> Any:
         return json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_unique_keys,
-            parse_constant=_no_constant,
+            parse_constant=float if constants else _no_constant,
         )
     except (ValueError, RecursionError) as error:
         raise refuse(code, f"not strict JSON: {error}", place=place) from error

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 MS_IN_S = 1000.0
 """Clocks are read in seconds; metrics and reports speak of milliseconds."""
 
@@ -24,6 +26,18 @@ def format_utc(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError(f"a moment without a timezone cannot be recorded: {moment!r}")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def host_clock() -> tuple[int, str]:
+    """Return nanoseconds since the host was started, sleep included, and which start of the host that is.
+
+    Raises:
+        OSError: this operating system has no such clock.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    if clock is None:
+        raise OSError("this operating system has no clock that counts from its start")
+    return time.clock_gettime_ns(clock), _BOOT_ID.read_text(encoding="ascii").strip()
 
 
 def is_expired(deadline: datetime, now: datetime) -> bool:

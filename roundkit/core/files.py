@@ -44,6 +44,26 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o644, through: Path | 
     sync_folder(path.parent)
 
 
+def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a file that must not exist yet: whole or not at all, and never over anything, a link included.
+
+    Raises:
+        FileExistsError: something has that name.
+        OSError: the folder does not exist or cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, _NEW_FILE, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(temporary, path)
+    finally:
+        temporary.unlink()
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the operating system can be asked for it."""
     if not hasattr(os, "O_DIRECTORY"):

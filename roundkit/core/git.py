@@ -9,12 +9,13 @@ from pathlib import Path
 
 from roundkit.core.process import Completed, run
 
-_SAFE = (
+SAFE_SETTINGS = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false",
     "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "advice.detachedHead=false",
     "-c", "core.quotePath=false", "-c", "protocol.file.allow=always", "-c", "core.autocrlf=false",
     "-c", "safe.directory=*",
 )  # fmt: skip
+"""Settings for any git command, in whatever repository: no hook, no monitor, no signature, no clean-up."""
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -47,7 +48,7 @@ class Repository:
             CommandFailed: git failed and ``check`` holds.
         """
         return run(
-            ["git", *_SAFE, "-C", self.path, *arguments],
+            ["git", *SAFE_SETTINGS, "-C", self.path, *arguments],
             env={**neutral_environment(), **(env or {})},
             stdin=stdin,
             check=check,

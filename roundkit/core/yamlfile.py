@@ -11,14 +11,27 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from roundkit.core.errors import Refusal, refuse
 
 _SHOWN_CHARACTERS = 500
 
 
+class _Representer(RoundTripRepresenter):
+    """Writes a missing value as the word that people wrote, not as nothing at all."""
+
+    def represent_null(self, _value: None) -> ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_Representer.add_representer(type(None), _Representer.represent_null)
+
+
 def _round_trip() -> YAML:
     yaml = YAML(typ="rt")
+    yaml.Representer = _Representer
     yaml.version = (1, 2)
     yaml.preserve_quotes = True
     yaml.width = 4096
@@ -115,7 +128,15 @@ def schema_refusals(errors: Sequence[Any], content: Any, file: str) -> list[Refu
         content: The YAML content as :func:`load_yaml` returned it.
         file: The file's name.
     """
-    return [_schema_refusal(error, content, file) for error in errors]
+    places = [error["loc"] for error in errors]
+    # A list that lacks what could not be read is said to be too short as well; the reason is said below it.
+    told = [
+        error
+        for error in errors
+        if error["type"] != "too_short"
+        or not any(place != error["loc"] and place[: len(error["loc"])] == error["loc"] for place in places)
+    ]
+    return [_schema_refusal(error, content, file) for error in told]
 
 
 def _schema_refusal(error: Any, content: Any, file: str) -> Refusal:

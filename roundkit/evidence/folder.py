@@ -76,14 +76,21 @@ class EvidenceFolder:
             if len(found) > layout.MAX_FILES:
                 raise problem("too-large", f"more than {layout.MAX_FILES} files", where=str(self.root))
 
-    def read(self, name: str, *, limit: int) -> bytes:
+    def read(self, name: str, *, limit: int, one_name: bool = False) -> bytes:
         """Return a file's bytes.
+
+        Args:
+            name: Its path below the folder.
+            limit: Bytes that it may have.
+            one_name: Whether a file with a second name, a hard link, is refused.
 
         Raises:
             EvidenceProblem: it is missing, is not a regular file, or is larger than ``limit`` bytes.
         """
         with self._open(name) as descriptor:
-            size = os.fstat(descriptor).st_size
+            size, names = (found := os.fstat(descriptor)).st_size, found.st_nlink
+            if one_name and names != 1:
+                raise problem("hard-linked", f"{name} has {names} names", where=name)
             if size > limit:
                 raise problem("too-large", f"{name} has {size} bytes, more than {limit}", where=name)
             pieces, left = [], limit + 1

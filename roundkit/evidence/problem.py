@@ -8,7 +8,7 @@ from roundkit.core.errors import Refusal, Refused
 class EvidenceProblem(Refused):
     """The folder is not the evidence that its index describes. Nothing of it was trusted.
 
-    Codes: ``no-evidence``, ``not-a-file``, ``missing-file``, ``extra-file``, ``wrong-size``,
+    Codes: ``no-evidence``, ``not-a-file``, ``missing-file``, ``hard-linked``, ``extra-file``, ``wrong-size``,
     ``wrong-digest``, ``wrong-seal``, ``too-large``, ``malformed``, ``not-canonical``, ``bad-name``,
     ``digest-mismatch``, ``evidence-differs``.
     """

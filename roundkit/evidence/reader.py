@@ -18,9 +18,10 @@ from roundkit.evidence.folder import EvidenceFolder
 from roundkit.evidence.problem import EvidenceProblem, problem
 from roundkit.models.base import Record
 from roundkit.models.evidence import EvidenceIndex, IndexedFile, SecretReveal
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import RoundLedger
-from roundkit.models.measurement import ExperimentRecord, RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 
 RecordType = TypeVar("RecordType", bound=Record)
 

@@ -18,9 +18,10 @@ from roundkit.evidence.events import EventLike, events_bytes
 from roundkit.evidence.problem import problem
 from roundkit.evidence.reader import RoundEvidence, open_evidence
 from roundkit.models.evidence import EvidenceIndex, IndexedFile, SecretReveal
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import RoundLedger
-from roundkit.models.measurement import ExperimentRecord, RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 
 _CHUNK_BYTES = 1 << 20
 

@@ -17,8 +17,10 @@ from roundkit.host.confine import Mount, Overlay
 from roundkit.host.devices import Binding
 from roundkit.measure.instruments import COUNT, counted_command
 from roundkit.measure.materialized import Checkout
-from roundkit.models.measurement import PlannedTrial, ProvisionRef, Role, RunSpec
+from roundkit.models.measurement import ProvisionRef
 from roundkit.models.round_plan import FrozenRuntime
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import PlannedTrial, Role
 
 CHECKOUT = Path("/round/checkout")
 SCRATCH = Path("/round/scratch")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundkit.core.canonical import digest_json
 from roundkit.host.confine import Boundary, Execution
-from roundkit.models.measurement import ConfinedRun
+from roundkit.models.trial import ConfinedRun
 
 _NUMBER = re.compile(r"(?<=[a-z]-)\d+(?=/|$)")
 

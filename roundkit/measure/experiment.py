@@ -24,19 +24,11 @@ from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.measure.trial import run_trial
-from roundkit.models.measurement import (
-    DeviceReading,
-    ExperimentRecord,
-    Lease,
-    MeasurementRequest,
-    Outcome,
-    Side,
-    SideIdentity,
-    SideRef,
-    Trial,
-)
+from roundkit.models.experiment import DeviceReading, ExperimentRecord, Lease, Outcome, SideIdentity
+from roundkit.models.measurement import MeasurementRequest, SideRef
 from roundkit.models.readings import unexplained_growth
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import Side, Trial
 
 Progress = Callable[[int, int, Trial], None]
 """Called after each trial with the number done, the number planned, and the trial."""

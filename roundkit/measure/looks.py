@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from roundkit.models.campaign import Direction
-from roundkit.models.measurement import LookPlan, SessionNoise, Side, Trial
+from roundkit.models.measurement import LookPlan, SessionNoise
+from roundkit.models.trial import Side, Trial
 from roundkit.stats.differences import paired_differences
 from roundkit.stats.estimate import Order, Statistic, crossover_estimate
 from roundkit.stats.sequential import Schedule, decide_look, stated_schedule

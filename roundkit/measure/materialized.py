@@ -16,7 +16,8 @@ from roundkit.host.confine.types import CHANGED
 from roundkit.measure.checkout import materialize, materialize_layer
 from roundkit.measure.layers import merged_digest
 from roundkit.measure.trees import make_folder, remove_tree, write_file
-from roundkit.models.measurement import CheckoutKind, SideRef
+from roundkit.models.experiment import CheckoutKind
+from roundkit.models.measurement import SideRef
 
 _PROBE_WITHIN_S = 30
 _PROBE_LIMITS = Limits(

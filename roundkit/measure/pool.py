@@ -14,7 +14,8 @@ from roundkit.host.devices import lease_names
 from roundkit.host.lease import holders
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.experiment import Progress, run_experiment
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
 
 

@@ -26,7 +26,8 @@ from roundkit.measure.protect import plan_protection
 from roundkit.measure.trees import remove_tree
 from roundkit.models.campaign import Command
 from roundkit.models.ledger import CommandLog
-from roundkit.models.measurement import ProvisionRef, RunSpec
+from roundkit.models.measurement import ProvisionRef
+from roundkit.models.run_spec import RunSpec
 
 Step = Literal["build", "import-path", "smoke"]
 

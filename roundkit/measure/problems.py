@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from roundkit.harness import EXIT_CANDIDATE_RAISED, EXIT_WORKER_LOST
 from roundkit.host.confine import Execution, Limits
 from roundkit.measure.broke import MeasurementBroke
-from roundkit.models.measurement import Side
+from roundkit.models.trial import Side
 
 _DETAIL_CHARACTERS = 500
 

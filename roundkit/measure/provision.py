@@ -19,7 +19,8 @@ from roundkit.measure.boundary import (
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.trees import copy_tree, remove_tree
 from roundkit.models.campaign import Command
-from roundkit.models.measurement import ProvisionRef, RunSpec
+from roundkit.models.measurement import ProvisionRef
+from roundkit.models.run_spec import RunSpec
 
 
 def run_provision(

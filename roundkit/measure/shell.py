@@ -15,7 +15,8 @@ from roundkit.host.confine import Execution
 from roundkit.host.devices import Binding
 from roundkit.measure.boundary import TrialBoundary, TrialFiles
 from roundkit.measure.trial import execute_grant, private_folders
-from roundkit.models.measurement import PlannedTrial, RunSpec
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import PlannedTrial
 
 # The boundary takes pipes only, so there is no job control; what goes wrong is read where it happens.
 _INTERACTIVE = ("/bin/sh", "-c", "exec /bin/sh -i 2>&1")

@@ -15,7 +15,8 @@ from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.materialized import Checkout, checkout_of
 from roundkit.measure.protect import Protection, copy_matching, plan_protection
 from roundkit.measure.trees import remove_tree
-from roundkit.models.measurement import MeasurementRequest, Side
+from roundkit.models.measurement import MeasurementRequest
+from roundkit.models.trial import Side
 
 _DIGITS = 12
 

@@ -29,7 +29,6 @@ from roundkit.measure.result import ResultProblem, check_metrics, parse_result, 
 from roundkit.measure.result_watch import ResultWatch
 from roundkit.measure.trees import remove_tree
 from roundkit.models.instruments import InstructionCount
-from roundkit.models.measurement import PlannedTrial, Role, RunSpec, Trial, TrialResources
 from roundkit.models.readings import (
     candidate_role,
     clock_role,
@@ -37,6 +36,8 @@ from roundkit.models.readings import (
     own_metrics,
     reads_peak_memory,
 )
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import PlannedTrial, Role, Trial, TrialResources
 
 
 @dataclass

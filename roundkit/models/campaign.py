@@ -168,6 +168,8 @@ class TestPlan(Record):
         order_margin: An order effect beyond two of its standard errors withholds a verdict, since it may hide
             a carry-over; one no larger than this fraction is too small to matter beside the gains sought.
         remeasure_limit: How often an experiment that broke by no fault of the candidate is repeated.
+        order_repeats: How often an experiment whose order effect withholds a verdict is repeated; where it is
+            not given, once, and then it is not in canonical bytes.
         early_stopping: When the experiment of a ticket may end early; null measures every pair. What close
             measures always has every pair, since an experiment that stopped on a gain overstates it.
         statistic: The test behind the evidence; null is t below 12 pairs and the exact signed rank from
@@ -188,6 +190,7 @@ class TestPlan(Record):
     sigma_min: Annotated[float, Field(gt=0.0)]
     order_margin: Fraction
     remeasure_limit: Annotated[int, Field(ge=0)]
+    order_repeats: Annotated[int, Field(ge=0)] | None = Field(default=None, exclude_if=is_missing)
     early_stopping: EarlyStopping | None = None
     statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: Annotated[int, Field(ge=1)] | None = None

@@ -10,10 +10,12 @@ from roundkit.host.confine import Limits
 from roundkit.host.tuning import TuningFact
 from roundkit.models.base import CommitId, Count, Digest, Identifier, PositiveSeconds, Record, UtcTime
 from roundkit.models.campaign import Benchmark, Command, Metric, Noise
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import CountingTool, Instrument
 from roundkit.models.ledger import CommandLog
-from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.verdict import VerdictRecord
 
 
 class ComparedSide(Record):

@@ -13,6 +13,7 @@ from roundkit.models.lane_command import CommandTemplate, VariableName
 
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
 _MILLION = 1_000_000
+_LARGEST = 2**53 - 1
 
 
 def _is_none(value: object) -> bool:
@@ -46,10 +47,13 @@ class ListPrice(Record):
     output: Count
 
     def micro_usd(self, tokens: TokenCounts) -> int | None:
-        """Return what tokens cost, in micro-USD, rounded up; null when none were counted."""
+        """Return what tokens cost, in micro-USD, rounded up; null when none were counted.
+
+        At most what JSON holds exactly, whatever a tool claims to have counted.
+        """
         counted = [(getattr(tokens, name), getattr(self, name)) for name in TokenCounts.model_fields]
         known = [amount * price for amount, price in counted if amount is not None]
-        return -(-sum(known) // _MILLION) if known else None
+        return min(-(-sum(known) // _MILLION), _LARGEST) if known else None
 
 
 class LaneAgent(Record):

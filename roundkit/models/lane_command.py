@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from roundkit.models.base import Record
 
@@ -17,6 +18,16 @@ HomePath = Annotated[
         pattern=r"^\.?[A-Za-z0-9_-][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*$", max_length=200
     ),
 ]
+
+
+def _below_home(pattern: str) -> str:
+    place = PurePosixPath(pattern)
+    if place.is_absolute() or ".." in place.parts or not place.parts:
+        raise ValueError("give `stdout`, or a glob below the agent's home")
+    return pattern
+
+
+HomeGlob = Annotated[str, AfterValidator(_below_home)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 
 
@@ -42,7 +53,7 @@ class UsageRule(Record):
     """
 
     take: Literal["none", "last", "sum"] = "none"
-    of: str = "stdout"
+    of: HomeGlob = "stdout"
     rows: dict[DottedPath, str] = Field(default_factory=dict)
     input: DottedPath | None = None
     cached_input: DottedPath | None = None
@@ -61,9 +72,9 @@ class CommandTemplate(Record):
     """What starts an agent that has no driver of its own.
 
     Attributes:
-        argv: The arguments after the program, with ``{lane}``, ``{clone}``, ``{prompt_file}``, ``{model}``
-            and ``{deadline_s}`` in them. An argument that is exactly ``{model}`` goes, with the one before
-            it, where the lane names no model.
+        argv: The arguments after the program, with ``{lane}``, ``{clone}``, ``{prompt_file}``,
+            ``{mcp_config}``, ``{model}`` and ``{deadline_s}`` in them. An argument that is exactly
+            ``{model}`` goes, with the one before it, where the lane names no model.
         program: File name of the program, looked up on the PATH where ``agent.executable`` is null.
         prompt: Whether the prompt goes to standard input, or lies in ``{prompt_file}``.
         environment: Variables with their values, the same placeholders in them.

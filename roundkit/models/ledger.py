@@ -10,8 +10,8 @@ from roundkit.models.attempts import AttemptRecord
 from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
 from roundkit.models.campaign import EntryStatus
 from roundkit.models.lane import Manifest, TicketState
-from roundkit.models.measurement import VerdictRecord
 from roundkit.models.round_plan import HarnessName
+from roundkit.models.verdict import VerdictRecord
 
 RejectCause = Literal[
     "scope", "protected-path", "hash-mismatch", "symlink", "submodule", "mode", "too-large", "malformed",

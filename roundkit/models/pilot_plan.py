@@ -17,11 +17,11 @@ from roundkit.models.base import (
     Record,
     UtcTime,
 )
-from roundkit.models.lane_agent import AbsolutePath, Authorization, LaneAgent
+from roundkit.models.lane_agent import Authorization, LaneAgent
+from roundkit.models.round_plan import FrozenRuntime, LaneBudget
 
-RelativePath = Annotated[
-    str, StringConstraints(pattern=r"^(?!/)(?!.*(^|/)\.\.?(/|$))[^\x00]+$", max_length=1000)
-]
+_PART = r"(?:[^./\x00][^/\x00]*|\.[^./\x00][^/\x00]*|\.\.[^/\x00]+)"
+RelativePath = Annotated[str, StringConstraints(pattern=rf"^(?:{_PART}/)*{_PART}$", max_length=1000)]
 """A POSIX path below some folder, without ``.`` and ``..``."""
 
 Argv = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -32,13 +32,16 @@ class PilotTool(Record):
 
     Attributes:
         name: What agents call it.
-        argv: What is started for a call; the call's own arguments follow.
+        argv: What is started for a call, in the candidate's folder; the call's own arguments follow. Its
+            first word is ``{python}``, a name on the boundary's PATH, or ``{files}/…``, nothing else.
         about: One line that tells agents what it does.
+        files: Folder with its own files, copied when the pilot is frozen, read-only at ``{files}``; or null.
     """
 
     name: Identifier
     argv: Argv
     about: str
+    files: RelativePath | None = None
 
 
 class PilotCheck(Record):
@@ -47,8 +50,8 @@ class PilotCheck(Record):
     Attributes:
         id: Its name, e.g. ``signature``.
         argv: What is started in the candidate's folder; exit code 0 is ``passed``, 1 ``failed``, any other
-            end ``unavailable``.
-        hidden: Folder with files that only the check sees, at ``/pilot/hidden``; null: none.
+            end ``unavailable``. Its first word is as a tool's.
+        hidden: Folder with files that only the check sees, read-only at ``{files}``; null: none.
         unavailable: Why this check cannot be made here: it is then so for every tuple; null: it can.
     """
 
@@ -63,7 +66,7 @@ class PilotDrift(Record):
 
     Attributes:
         path: The file whose reading triggers it, and which it changes.
-        patch: A file with its new content, beside the fixture.
+        patch: File with its new content.
     """
 
     path: RelativePath
@@ -113,6 +116,8 @@ class PilotModel(Record):
         decoding: Decoding settings as the tool names them, recorded as they are.
         token_accounting: Which counter the token figures come from; ``none`` where nothing counts.
         agent: How the agent is started, which keys and hosts it has.
+        scripts: For agents that are scripts: folder with them, copied when the pilot is frozen, read-only at
+            ``/pilot/scripts``; the pilot's interpreter starts them unless the agent names an executable.
     """
 
     harness: Literal["command", "claude", "codex"]
@@ -120,6 +125,7 @@ class PilotModel(Record):
     decoding: dict[str, str] = Field(default_factory=dict)
     token_accounting: Literal["provider", "cli", "none"] = "none"  # noqa: S105
     agent: LaneAgent
+    scripts: RelativePath | None = None
 
 
 class PilotPolicy(Record):
@@ -131,7 +137,9 @@ class PilotPolicy(Record):
         check_s: Seconds after which one check is ended.
         calls: Calls of the gateway in one trial; the next one is refused.
         file_bytes: Largest file that a call reads or writes.
-        wire_bytes: Bytes archived of one trial's wire; beyond them the trial is ended.
+        wire_bytes: Bytes that may cross one trial's wire; beyond them the trial is ended.
+        caps: What one trial's agent may use at worst; null is uncapped. Where an agent can spend money,
+            ``micro_usd`` has to be stated.
         limits: What an agent, a call and a check each may use of the machine.
     """
 
@@ -141,11 +149,16 @@ class PilotPolicy(Record):
     calls: Annotated[int, Field(ge=1)]
     file_bytes: Annotated[int, Field(ge=1)]
     wire_bytes: Annotated[int, Field(ge=1)]
+    caps: LaneBudget = LaneBudget()
     limits: Limits
 
 
 class PairedDraft(Record):
-    """A paired pilot as its owner writes it in ``pilot.yaml``."""
+    """A paired pilot as its owner writes it in ``pilot.yaml``.
+
+    Attributes:
+        python: Interpreter for ``{python}``, absolute; ``auto``: the one that runs roundkit.
+    """
 
     format: Literal["roundkit-pilot/1"]
     kind: Literal["paired"]
@@ -160,6 +173,7 @@ class PairedDraft(Record):
     model: PilotModel
     policy: PilotPolicy
     authorization: Authorization | None = None
+    python: str = "auto"
 
 
 class FrozenTask(Record):
@@ -236,8 +250,10 @@ class PairedPlan(Record):
         variants: Variants with theirs.
         schedule: Every expected tuple once, in the order in which they run.
         schedule_sha256: Digest of the canonical JSON of the schedule.
-        runner: What runs it.
-        python: Interpreter for ``{python}`` in programs and checks.
+        runner: What froze it, and is to run it.
+        runtime: Interpreter for ``{python}`` in programs and checks, and what it reads.
+        tools_sha256: Tree digest of each tool's own files, by the tool's name.
+        scripts_sha256: Tree digest of a scripted agent's program; null without one.
     """
 
     format: Literal["roundkit-paired-plan/1"]
@@ -259,4 +275,22 @@ class PairedPlan(Record):
     schedule: tuple[Slot, ...]
     schedule_sha256: Digest
     runner: Runner
-    python: AbsolutePath
+    runtime: FrozenRuntime
+    tools_sha256: dict[Identifier, Digest]
+    scripts_sha256: Digest | None
+
+    def task(self, task_id: str) -> FrozenTask:
+        """Return the task of that id.
+
+        Raises:
+            KeyError: the plan has no such task.
+        """
+        return {frozen.task.id: frozen for frozen in self.tasks}[task_id]
+
+    def variant(self, variant_id: str) -> FrozenVariant:
+        """Return the variant of that id.
+
+        Raises:
+            KeyError: the plan has no such variant.
+        """
+        return {frozen.variant.id: frozen for frozen in self.variants}[variant_id]

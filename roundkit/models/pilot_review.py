@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from roundkit.models.base import Count, Digest, Record, UtcTime
 
@@ -13,17 +13,25 @@ InterventionKind = Literal[
 ]
 """What somebody did to a running trial; ``other`` needs a note."""
 
+PacketCode = Annotated[str, StringConstraints(pattern=r"^packet-[0-9a-f]{8}$")]
+"""What a reviewer calls a packet; drawn by chance, so that it tells nothing."""
+
+Judgement = Literal["accept", "reject", "unsure"]
+
 
 class Intervention(Record):
     """One line of ``interventions.jsonl``.
 
     Attributes:
         sequence: From 1, without a gap.
+        before_sha256: Digest of all bytes of the ledger before this line, so that no earlier line can change.
         at_utc: Host time.
+        by: Who did it.
         note: What was done.
     """
 
     sequence: Annotated[int, Field(ge=1)]
+    before_sha256: Digest
     at_utc: UtcTime
     kind: InterventionKind
     by: Annotated[str, Field(min_length=1, max_length=200)]
@@ -43,12 +51,14 @@ class ReviewPacket(Record):
 
     Attributes:
         code: A name of the packet that tells nothing.
+        candidate_sha256: Tree digest of the candidate.
+        diff_sha256: Digest of ``candidate.diff``.
         rubric_sha256: Digest of the task's rubric.
         files: The candidate's diff, the rubric, and fingerprints of the evidence.
     """
 
     format: Literal["roundkit-review-packet/1"]
-    code: str
+    code: PacketCode
     candidate_sha256: Digest
     diff_sha256: Digest
     rubric_sha256: Digest
@@ -92,8 +102,11 @@ class Review(Record):
             and never eligible.
         packet_sha256: Digest of the packet that was reviewed.
         session_sha256: Digest of the session; null for a stated one.
-        marks_sha256: Digest of the marks' bytes; null where there were none.
-        active_ms: Active time, breaks left out.
+        marks_sha256: Digest of the marks' bytes; null for a stated one.
+        finished_ns: The host's monotonic clock at the end; null for a stated one.
+        boot_id: Which start of the host that was; null for a stated one.
+        active_ms: Active time, breaks left out; null where the clocks do not give it.
+        unclear: Why the clocks do not give it; null where they do.
         blinded: The reviewer's word that nothing told which variant it was.
         judgement: What the reviewer found, by the rubric.
     """
@@ -106,7 +119,9 @@ class Review(Record):
     reviewer: Annotated[str, Field(min_length=1, max_length=200)]
     finished_utc: UtcTime
     finished_ns: Count | None
-    active_ms: Count
+    boot_id: str | None
+    active_ms: Count | None
+    unclear: str | None
     blinded: bool
-    judgement: Literal["accept", "reject", "unsure"]
+    judgement: Judgement
     note: Annotated[str, Field(max_length=10_000)] = ""

@@ -53,10 +53,11 @@ class GatewayCall(Record):
     Attributes:
         sequence: From 1, in the order in which calls were decided.
         request_line: Number of its line in ``wire.jsonl``, from 1.
-        response_line: Number of the answer's.
-        tool: ``read``, ``write``, ``list`` or a program's name; what was asked for, if it is none of them.
-        argv: The call's arguments.
-        path: The path that a read or write is about, in its one normal form; null for others.
+        response_line: Number of the answer's; null where the agent had ended before it was sent.
+        tool: ``read``, ``write``, ``delete``, ``list`` or a program's name; what was asked for, shortened,
+            if it is none of them.
+        argv: What a program was given; empty for others.
+        path: The path that a read, write or deletion is about, in its one normal form; null for others.
         expected_sha256: Digest that a write names; null where it names none.
         found_sha256: Digest of what lay there before; null where nothing did, and for programs.
         after_sha256: Digest of what lies there afterwards; null where nothing does, and for programs.
@@ -69,7 +70,7 @@ class GatewayCall(Record):
 
     sequence: Annotated[int, Field(ge=1)]
     request_line: Annotated[int, Field(ge=1)]
-    response_line: Annotated[int, Field(ge=1)]
+    response_line: Annotated[int, Field(ge=1)] | None
     tool: str
     argv: tuple[str, ...]
     path: str | None
@@ -88,8 +89,8 @@ class WireLine(Record):
 
     Attributes:
         way: ``in`` from the agent, ``out`` to it.
-        base64: The bytes, without the newline that ends a message.
-        bytes: How many they are.
+        base64: The bytes, without the newline that ends a message; of one that is too long, its beginning.
+        bytes: How many there were.
     """
 
     way: Literal["in", "out"]
@@ -184,7 +185,7 @@ class TrialRecord(Record):
         failed_calls: Those whose exit code is not 0.
         wall_ms: Host time of the agent; null where it is unknown, as after a killed runner.
         validation_ms: Host time of all checks; null where none ran.
-        acceptance: What the checks say; null where there is no candidate to check.
+        acceptance: What the checks say; null for an aborted attempt, whose agent had not got its time.
         truncated: Streams of the archive that were cut off, by file name.
         files: Every file of the folder that is fixed now, with size and digest.
     """

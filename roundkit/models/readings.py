@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roundkit.core.clock import MS_IN_S
 from roundkit.models.instruments import InstructionCount, Instrument
-from roundkit.models.measurement import Role, RunSpec, Trial, TrialResources
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Role, Trial, TrialResources
 from roundkit.stats.tails import t_to_z
 
 PEAK_MEMORY_METRIC = "peak_memory_bytes"

@@ -117,9 +117,15 @@ class Gates(Record):
     sigma_min: float
     order_margin: float
     remeasure_limit: int
+    order_repeats: int | None = Field(default=None, exclude_if=is_missing)
     early_stopping: EarlyStopping | None = None
     statistic: Literal["t", "signed-rank", "each-order"] | None = None
     session_checks: int | None = None
+
+    @property
+    def repeats_for_order(self) -> int:
+        """How often an order effect has an experiment repeated; plans without the field meant once."""
+        return 1 if self.order_repeats is None else self.order_repeats
 
 
 class FrozenLane(Record):

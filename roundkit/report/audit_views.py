@@ -11,7 +11,7 @@ from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
 from roundkit.evidence import RoundEvidence, open_evidence
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.report.markup import counted, escape
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.round_words import audit_sentence
@@ -74,8 +74,8 @@ def audit_headline(audit: AuditReport) -> Html:
     families = len({check.name for check in audit.checks})
     figures = (
         ("kinds of checks", str(families)),
-        ("that agree", str(sum(check.passed for check in audit.checks))),
-        ("that do not", str(failed)),
+        ("checks that agree", str(sum(check.passed for check in audit.checks))),
+        ("checks that do not", str(failed)),
     )
     cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
     digest = audit.digest or "without a readable index"

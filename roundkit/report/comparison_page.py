@@ -84,7 +84,7 @@ def _headline(comparison: Comparison) -> Html:
     known = [note for note in warnings(comparison.run_spec) if note != FORGEABLE or instrument == "reported"]
     notes = [early_note(comparison), *known]
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes if note)
-    sides = f"A: {plan.baseline.given}; B: {plan.candidate.given}"
+    sides = f"A: {_named(plan.baseline.given)}; B: {_named(plan.candidate.given)}"
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Comparison of two checkouts, '
         f"{moment(plan.planned_utc)}</p><h1>{escape(_short(comparison))}</h1>{warned}"
@@ -141,9 +141,9 @@ def _protocol(comparison: Comparison, recompute: str | None) -> list[tuple[str, 
     spec, plan, verdict = comparison.run_spec, comparison.plan, comparison.verdict
     record = comparison.experiment
     rows = [
-        ("A", f"{plan.baseline.given}, {plan.baseline.kind} {plan.baseline.commit}"),
-        ("B", f"{plan.candidate.given}, {plan.candidate.kind} {plan.candidate.commit}"),
-        ("benchmark", " ".join(spec.benchmark.argv or ())),
+        ("A", f"{_named(plan.baseline.given)}, {plan.baseline.kind} {plan.baseline.commit}"),
+        ("B", f"{_named(plan.candidate.given)}, {plan.candidate.kind} {plan.candidate.commit}"),
+        ("benchmark", " ".join(map(_named, spec.benchmark.argv or ()))),
         ("instrument", spec.benchmark.instrument),
         ("metric", f"{spec.metric.name} in {spec.metric.unit}, {spec.metric.direction} is better"),
         ("files from A on both sides", ", ".join(spec.protected_paths)),
@@ -164,8 +164,13 @@ def _machine(comparison: Comparison) -> list[tuple[str, str]]:
         ("machine", where.machine),
         ("system", where.system),
         ("roundkit", f"{where.roundkit} on Python {where.python}"),
-        ("interpreter of the benchmark", comparison.run_spec.runtime.python),
+        ("interpreter of the benchmark", _named(comparison.run_spec.runtime.python)),
     ]
+
+
+def _named(word: str) -> str:
+    """Return a word of a command line; of an absolute path its last part, since a page is for others."""
+    return f"…/{word.rstrip('/').rpartition('/')[2]}" if word.startswith("/") else word
 
 
 def _tuning(comparison: Comparison) -> Table:

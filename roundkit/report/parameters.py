@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from roundkit.core.errors import Refusal, Refused, refuse
 
@@ -49,7 +49,8 @@ def read_parameters(notebook: Any, *, place: str) -> tuple[Parameter, ...]:
     """Return what the cell tagged ``parameters`` declares.
 
     Raises:
-        Refused: ``no-parameters-cell``, or ``unread-parameter`` for one that no later cell reads.
+        Refused: ``no-parameters-cell``, ``unread-parameter`` for one that no later cell reads, or
+            ``malformed`` for a cell that is no Python.
     """
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
@@ -57,15 +58,14 @@ def read_parameters(notebook: Any, *, place: str) -> tuple[Parameter, ...]:
     source = tagged[0].source
     comments = _comments(source)
     found = []
-    for node in ast.parse(source).body:
+    for node in _tree(source, place).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             annotation = ast.unparse(node.annotation)
             comment = comments.get(node.lineno, "")
             found.append(Parameter(node.target.id, annotation, ast.unparse(node.value), comment))
-    rest = "\n".join(
-        cell.source for cell in notebook.cells if cell.cell_type == "code" and cell is not tagged[0]
-    )
-    read = {node.id for node in ast.walk(ast.parse(rest)) if isinstance(node, ast.Name)}
+    others = [cell for cell in notebook.cells if cell.cell_type == "code" and cell is not tagged[0]]
+    trees = [_tree(cell.source, place) for cell in others]
+    read = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if unread := [parameter.name for parameter in found if parameter.name not in read]:
         raise refuse(
             "unread-parameter", f"nothing reads {', '.join(unread)}", place=place, remedy="remove it"
@@ -81,7 +81,8 @@ def validate_parameters(
     Text is read as the declared type, so that a command line can pass it; nothing else is converted.
 
     Raises:
-        Refused: ``unknown-parameter`` and ``wrong-type``, all in one answer, with what the notebook takes.
+        Refused: ``unknown-parameter`` and ``wrong-type``, all in one answer, with what the notebook takes;
+            ``unknown-type`` for an annotation that no parameter can have.
     """
     takes = "it takes " + "; ".join(str(parameter) for parameter in declared)
     known = {parameter.name: parameter for parameter in declared}
@@ -133,8 +134,16 @@ def check_parameters(namespace: Mapping[str, Any], **declared: Any) -> None:
 
 def _typed(parameter: Parameter, value: object) -> Any:
     # The notebook's own code is about to be run; its annotation is no less trusted.
-    kind = eval(parameter.annotation, {"__builtins__": {}}, _TYPES)  # noqa: S307
-    adapter = TypeAdapter(kind)
+    try:
+        kind = eval(parameter.annotation, {"__builtins__": {}}, _TYPES)  # noqa: S307
+        adapter = TypeAdapter(Annotated[kind, Field(allow_inf_nan=False)] if kind is float else kind)
+    except Exception as error:
+        raise refuse(
+            "unknown-type",
+            f"{parameter.annotation} is no type of a parameter: {error}",
+            place=parameter.name,
+            remedy=f"use {', '.join(_TYPES)}",
+        ) from error
     if isinstance(value, Path):
         value = str(value)
     typed = (
@@ -145,6 +154,26 @@ def _typed(parameter: Parameter, value: object) -> Any:
     return str(typed) if isinstance(typed, (Path, date)) else typed
 
 
+def _tree(source: str, place: str) -> ast.Module:
+    """Return a cell as a tree; what IPython adds to Python (``%magic``, ``!command``) is translated first.
+
+    Raises:
+        Refused: ``malformed``.
+    """
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        from IPython.core.inputtransformer2 import TransformerManager
+    try:
+        return ast.parse(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise refuse("malformed", f"a cell is no Python: {error.msg}: {line}", place=place) from error
+
+
 def _comments(source: str) -> dict[int, str]:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    try:
+        return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    except (tokenize.TokenError, SyntaxError):
+        return {}  # whoever parses the cell says what is wrong with it

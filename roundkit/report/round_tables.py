@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, LaneRecord, TicketRecord
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.report import round_words as words
 from roundkit.report.markup import interval
 from roundkit.report.views import Heading, Missing, Table, Value
-from roundkit.rounds.snapshot import OpenLane, OpenRound, RoundSource
+from roundkit.rounds.snapshot import OpenRound, RoundSource
+from roundkit.rules.outcome import OpenLane
 
 
 def decision_table(source: RoundSource) -> Table:

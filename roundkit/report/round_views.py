@@ -17,7 +17,7 @@ from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.views import Heading, Html, Table
 from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
 
-_NO_MODEL: dict[Provenance, str] = {
+NO_MODEL: dict[Provenance, str] = {
     "scripted": "Scripted lanes: candidates prepared beforehand. This is not evidence about any model.",
     "stub": "Stub lanes: a stand-in answered for the provider. This is not evidence about any model.",
     "replay": "Replayed lanes: recorded work submitted again. No fresh evidence about any model.",
@@ -94,7 +94,7 @@ def _notes(source: RoundSource) -> list[str]:
     open_ones = (
         [PROVISIONAL, *filter(None, [paused_sentence(source)])] if isinstance(source, OpenRound) else []
     )
-    made = [_NO_MODEL[kind] for kind in words.provenances(source) if _NO_MODEL[kind]]
+    made = [NO_MODEL[kind] for kind in words.provenances(source) if NO_MODEL[kind]]
     left_out = [words.INSTRUCTIONS] if source.run_spec.benchmark.instrument == "instructions" else []
     return [*open_ones, *made, *left_out]
 

@@ -7,12 +7,12 @@ from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
-from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import Gates, RoundPlan
+from roundkit.models.run_spec import RunSpec
 from roundkit.report.markup import counted, interval, joined, number, percent
 from roundkit.report.open_words import open_decision, open_why
-from roundkit.rounds.snapshot import OpenLane, OpenRound, RoundSource
-from roundkit.rules.outcome import ending_of
+from roundkit.rounds.snapshot import OpenRound, RoundSource
+from roundkit.rules.outcome import OpenLane, ending_of
 
 MOST_EXPERIMENTS = 8
 """Experiments whose raw samples a report draws."""
@@ -195,7 +195,7 @@ def protocol(source: RoundSource) -> tuple[tuple[str, str], ...]:
         ("a fail needs", f"the same evidence of a loss beyond {percent(gates.loss_margin)}, or what broke"),
         ("guards", _guards(plan)),
         ("A/A checks", f"first of all, then every {counted(plan.aa_interval, 'measured ticket')}"),
-        ("repeated at most", f"{counted(gates.remeasure_limit, 'time')}, where the infrastructure broke"),
+        ("repeated at most", _repeats(gates)),
         ("devices", _devices(plan)),
         ("machine", _machines(source)),
         ("composed lanes alone once more", "yes" if plan.composition.fresh_standalone else "no"),
@@ -246,6 +246,11 @@ def _experiment(plan: RoundPlan) -> str:
         f"{gates.ab_ba_pairs} pairs in quads of ABBA or BAAB by a secret coin, one discarded warm-up a side, "
         f"{counted(gates.repetitions, 'repetition')} a trial reduced by the median; {_early(gates)}"
     )
+
+
+def _repeats(gates: Gates) -> str:
+    broke = f"{counted(gates.remeasure_limit, 'time')}, where the infrastructure broke"
+    return f"{broke}; {counted(gates.repeats_for_order, 'time')}, where the order of trials mattered too much"
 
 
 def _early(gates: Gates) -> str:

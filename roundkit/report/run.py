@@ -1,4 +1,4 @@
-"""Running a notebook: load, check, execute, judge, tidy, write; and the report of a round."""
+"""Running a notebook: load, check, execute, judge, tidy, write; and the reports of rounds and pilots."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roundkit.audit import open_pilot
 from roundkit.core.errors import RoundkitError
 from roundkit.core.files import atomic_write
+from roundkit.core.outputs import check_outputs
 from roundkit.core.progress import SILENT, Progress
 from roundkit.report.engine import engine_with
 from roundkit.report.html import render_html
@@ -64,21 +66,21 @@ def run_notebook(
         progress: Shows cells, and what long work inside them says.
 
     Raises:
-        Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``: nothing was started or written.
+        Refused: ``no-notebook``, ``unknown-parameter``, ``wrong-type``, ``output-folder``, ``same-file`` and
+            the like: nothing was started or written.
         NotebookFailed: a cell failed, the kernel ended early, or the last cell said ``failed``.
     """
     source = find_notebook(name_or_path)
     declared = read_parameters(read_notebook(source), place=source.name)
     values = validate_parameters(declared, parameters, place=source.name)
+    _check_places({"--out": out, "--html": html})
     executed = _execute(source, values, progress=progress)
     outcome = read_outcome(executed)
     tidy(executed, values, out.parent)
-    out.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(out, notebook_bytes(executed))
     if outcome.outcome != "done":
         raise NotebookFailed(source.stem, outcome.sentence, out)
     if html is not None:
-        html.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(html, render_html(executed, title=outcome.title).encode())
     return NotebookRun(out, html, outcome)
 
@@ -93,10 +95,27 @@ def build_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -
 
     Raises:
         EvidenceProblem: the folder is not evidence.
+        Refused: ``output-folder``.
         NotebookFailed: the evidence does not agree with itself; the executed notebook lies beside the page.
     """
     open_source(source)
-    return _page_of("round_report", {"evidence": str(source.resolve())}, out_html, progress)
+    return _built("round_report", {"evidence": str(source.resolve())}, out_html, progress)
+
+
+def build_pilot_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
+    """Write the report of a paired pilot as one offline HTML file, provisional while tuples are missing.
+
+    Args:
+        source: The pilot's folder, or that of a published cohort.
+        out_html: The file to write; the same folder gives the same bytes.
+        progress: Shows cells.
+
+    Raises:
+        EvidenceProblem: the folder is no pilot's.
+        NotebookFailed: its evidence does not agree with itself; the executed notebook lies beside the page.
+    """
+    open_pilot(source)
+    return _built("pilot_report", {"pilot": str(source.resolve())}, out_html, progress)
 
 
 def build_waves_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
@@ -112,19 +131,14 @@ def build_waves_report(source: Path, out_html: Path, *, progress: Progress = SIL
         NotebookFailed: nothing has been gated yet; the executed notebook lies beside the page.
     """
     open_campaign(source)
-    return _page_of("waves_report", {"waves": str(source.resolve())}, out_html, progress)
+    return _built("waves_report", {"waves": str(source.resolve())}, out_html, progress)
 
 
-def _page_of(name: str, given: Mapping[str, str], out_html: Path, progress: Progress) -> NotebookRun:
-    """Run a report's notebook for its page alone; the executed notebook is kept only where it failed."""
-    with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
-        executed = Path(scratch) / f"{name}.ipynb"
-        try:
-            return run_notebook(name, given, executed, out_html, progress=progress)
-        except NotebookFailed as failed:
-            kept = out_html.with_suffix(".failed.ipynb")
-            atomic_write(kept, executed.read_bytes())
-            raise NotebookFailed(name, failed.reason, kept) from failed
+def _check_places(files: Mapping[str, Path | None]) -> None:
+    """Refuse places that take no file, before hours of work are lost on them; folders are made."""
+    for path in filter(None, files.values()):
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    check_outputs(files)
 
 
 def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
@@ -141,7 +155,25 @@ def tidy(notebook: Any, values: Mapping[str, Any], beside: Path) -> None:
         if "injected-parameters" in cell.metadata.get("tags", []):
             for value in values.values():
                 if isinstance(value, str) and Path(value).is_absolute():
-                    cell.source = cell.source.replace(value, _shown_path(Path(value), beside.resolve()))
+                    shown = _shown_path(Path(value), beside.resolve())
+                    cell.source = cell.source.replace(_as_injected(value), _as_injected(shown))
+
+
+def _built(name: str, given: Mapping[str, object], out_html: Path, progress: Progress) -> NotebookRun:
+    _check_places({"--out": out_html})
+    with tempfile.TemporaryDirectory(prefix="roundkit-report-") as scratch:
+        executed = Path(scratch) / f"{name}.ipynb"
+        try:
+            return run_notebook(name, given, executed, out_html, progress=progress)
+        except NotebookFailed as failed:
+            kept = out_html.with_suffix(".failed.ipynb")
+            atomic_write(kept, executed.read_bytes())
+            raise NotebookFailed(name, failed.reason, kept) from failed
+
+
+def _as_injected(text: str) -> str:
+    """Return a text as papermill writes it into a cell: letters beyond ASCII become escapes."""
+    return text.encode("unicode_escape").decode("ascii").replace('"', r"\"")
 
 
 def _shown_path(path: Path, beside: Path) -> str:
@@ -149,8 +181,6 @@ def _shown_path(path: Path, beside: Path) -> str:
 
 
 def _execute(source: Path, values: Mapping[str, Any], *, progress: Progress) -> Any:
-    import nbformat
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import papermill
@@ -167,13 +197,28 @@ def _execute(source: Path, values: Mapping[str, Any], *, progress: Progress) -> 
                     progress_bar=False, log_output=False, report_mode=False, engine_name=engine,
                     extra_arguments=["--IPKernelApp.log_level=ERROR"],
                 )  # fmt: skip
-            except Exception:
+            except Exception as error:
                 # Whatever papermill says, the cells are the record: they are read and judged either way.
-                if not running.is_file():
-                    raise
-            executed: Any = nbformat.read(running, as_version=4)  # type: ignore[no-untyped-call]
+                executed: Any = _read_back(running, error)
+            else:
+                executed = _read_back(running, None)
     executed.cells = [cell for cell in executed.cells if not _is_banner(cell)]
     return executed
+
+
+def _read_back(running: Path, said: Exception | None) -> Any:
+    """Return what papermill wrote; where that cannot be read (a full disk, no kernel), say what it said.
+
+    Raises:
+        RoundkitError: there is no executed notebook.
+    """
+    import nbformat
+
+    try:
+        return nbformat.read(running, as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        why = f"{type(said or error).__name__}: {said or error}".partition("\n")[0]
+        raise RoundkitError(f"the notebook was not run to an end that can be read: {why}") from error
 
 
 def _is_banner(cell: Any) -> bool:

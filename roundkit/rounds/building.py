@@ -15,8 +15,9 @@ from roundkit.measure.provision import check_provision
 from roundkit.measure.trees import remove_tree
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.ledger import CommandLog, RejectCause
-from roundkit.models.measurement import ProvisionRef, RunSpec, SideRef
+from roundkit.models.measurement import ProvisionRef, SideRef
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.layout import RoundFolder
 
 PRISTINE = "pristine"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from roundkit.core.progress import Task
 from roundkit.models.ledger import CompositionStep, InteractionRatio, RerunRecord, TicketRecord
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.candidate import CannotLay, Laid, lay_candidate
 from roundkit.rounds.measuring import Closer
 from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_ratio

@@ -12,28 +12,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import Literal
 
 from roundkit.agents.contract import DryRun
 from roundkit.agents.drivers import DRIVERS
-from roundkit.agents.replay import ReplayOutcome, run_replay
-from roundkit.core.clock import Deadline, now_utc
 from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.host.confine import ConfinementUnavailable
-from roundkit.models.attempts import Cost
 from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
 from roundkit.rounds import attempts
 from roundkit.rounds.control import read_status
 from roundkit.rounds.drive_agent import AgentLane
+from roundkit.rounds.drive_replay import replay_lane
 from roundkit.rounds.drive_swarmflow import agent_worker, drive_swarmflow
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import hold_lock, is_held
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
 from roundkit.rounds.swarmflow import render_round, swarm_round
 from roundkit.rounds.waiting import unseen_submissions
-from roundkit.rules.attempts import open_reservation, remaining_s
 from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.2
@@ -150,9 +146,6 @@ class _Crew:
         except (Refused, ConfinementUnavailable) as error:
             self.report(f"{lane} not driven: {error}")
             return "refused"
-        except OSError as error:
-            self.report(f"{lane} broke, and its attempt stays charged: {error}")
-            return "failed"
         self.report(f"{lane} ended: {run.end_reason}{': ' + run.detail if run.detail else ''}")
         self.report(f"{lane}: {cell.cost()}")
         return "driven" if run.end_reason in {"exited", "budget"} else "failed"
@@ -166,77 +159,44 @@ def _drive_all(crew: _Crew, harness: HarnessName | None) -> Driven:
         return Driven((), ())
     jobs = list(_jobs(crew, lanes))
     with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="lane") as pool:
-        ends = [pool.submit(job) for job in jobs]
-        while any(not end.done() for end in ends):
+        ends = [(pool.submit(job.drive), job.lanes) for job in jobs]
+        while any(not end.done() for end, _ in ends):
             time.sleep(_POLL_S)
-    states = {lane: state for end in ends for lane, state in end.result().items()}
+    states: dict[str, LaneState] = {}
+    for end, ids in ends:
+        # One lane that breaks is that lane's failure: the others were driven, and their tickets are measured.
+        if (error := end.exception()) is None:
+            states.update(end.result())
+            continue
+        crew.report(f"{', '.join(ids)} broke, and what was claimed stays charged: {_said(error)}")
+        states.update(dict.fromkeys(ids, "failed"))
     return Driven(
         refused=tuple(lane for lane, state in states.items() if state == "refused"),
         failed=tuple(lane for lane, state in states.items() if state == "failed"),
     )
 
 
-def _jobs(crew: _Crew, lanes: Sequence[FrozenLane]) -> Iterator[Callable[[], dict[str, LaneState]]]:
+def _said(error: BaseException) -> str:
+    return str(error) if isinstance(error, RoundkitError | OSError) else f"{type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What one thread drives."""
+
+    lanes: tuple[str, ...]
+    drive: Callable[[], dict[str, LaneState]]
+
+
+def _jobs(crew: _Crew, lanes: Sequence[FrozenLane]) -> Iterator[_Job]:
     """Yield one job a lane, but one for all the lanes that an engine fills."""
     engine = crew.engine
     for lane in lanes:
         if engine is None or lane.harness != "swarmflow":
-            yield partial(crew.drive_alone, lane)
-    if engine is not None and any(lane.harness == "swarmflow" for lane in lanes):
-        yield partial(crew.drive_team, engine)
-
-
-def replay_lane(
-    folder: RoundFolder,
-    plan: RoundPlan,
-    lane: FrozenLane,
-    *,
-    report: Callable[[str], None],
-    as_played: FrozenLane | None = None,
-) -> Literal["driven", "refused"]:
-    """Replay one lane as one attempt: reserved, claimed, run until its deadline, settled.
-
-    A lane that was driven to its end, or that has no attempt left, is left alone. Whatever breaks after the
-    claim leaves the attempt claimed, and charged.
-
-    Args:
-        folder: A launched round.
-        plan: Its plan.
-        lane: A lane of the plan, whose budget is charged.
-        report: Takes one line for each thing that happens.
-        as_played: The lane as its agent plays it, where that is not the lane of the plan.
-    """
-    lock = folder.store / f"drive-{lane.id}.lock"
-    try:
-        with hold_lock(lock, code="lane-driven", what=f"a driver of lane {lane.id}"):
-            book = attempts.read_account(folder, lane.id)
-            if book.driven or (book.records and book.used_up and open_reservation(book) is None):
-                phases = ", ".join(record.phase for record in book.records)
-                report(f"{lane.id}: already driven (attempts: {phases})")
-                return "driven"
-            binding = attempts.claim_next(folder, lane.id, "replay")
-            outcome, wall_s = _run(folder, plan, lane, as_played or lane, afresh=binding.ordinal > 1)
-            actual = Cost(turns=0, tokens=0, micro_usd=0, wall_s=ceil(wall_s))
-            attempts.settle(folder, binding, actual)
-    except Refused as error:
-        report(f"{lane.id} not driven: {error}")
-        return "refused"
-    report(f"{lane.id} submitted {', '.join(outcome.tickets) or 'nothing'}")
-    for problem in outcome.problems:
-        report(f"{lane.id}: {problem}")
-    return "driven"
-
-
-def _run(
-    folder: RoundFolder, plan: RoundPlan, lane: FrozenLane, played: FrozenLane, *, afresh: bool
-) -> tuple[ReplayOutcome, float]:
-    """Replay a lane within the time that it has left; return what came of it, and the seconds it took."""
-    started = time.monotonic()
-    deadline = Deadline.after(remaining_s(lane, now_utc()))
-    outcome = run_replay(
-        played, folder.clone(lane.id), Path(plan.repository), deadline=deadline, afresh=afresh
-    )
-    return outcome, time.monotonic() - started
+            yield _Job((lane.id,), partial(crew.drive_alone, lane))
+    team = tuple(lane.id for lane in lanes if lane.harness == "swarmflow")
+    if engine is not None and team:
+        yield _Job(team, partial(crew.drive_team, engine))
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class AgentLane:
         agent = self.lane.agent or LaneAgent()
         return LanePlace(
             home=self.folder.homes.resolve() / self.lane.id,
-            hidden=(self.folder.root, Path(self.plan.repository)),
+            hidden=(self.folder.root, self.folder.lanes, Path(self.plan.repository)),
             log=self.folder.attempt_log(self.lane.id, ordinal),
             limits=agent.limits or self.plan.campaign.limits,
         )

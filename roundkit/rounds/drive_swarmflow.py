@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from roundkit.core.files import atomic_write
 from roundkit.models.round_plan import FrozenLane
 from roundkit.rounds import attempts
 from roundkit.rounds.drive_agent import AgentLane
+from roundkit.rounds.lane_doors import OutboxScan
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.stopping import StopRequest
 from roundkit.rounds.swarmflow import SwarmRound
@@ -153,8 +153,7 @@ class _Team:
 
 def _tickets(swarm: SwarmRound, lane: FrozenLane) -> tuple[str, ...]:
     """Return the tickets of what lies in a lane's outbox; intake alone decides what counts."""
-    outbox = swarm.folder.clone(lane.id) / ".roundkit" / "outbox"
-    names = sorted(path.name for path in islice(outbox.iterdir(), _MOST_ENTRIES))
+    names = sorted(OutboxScan(swarm.folder.clone(lane.id)).read(_MOST_ENTRIES))
     return tuple(f"{swarm.plan.round_id}-{lane.id}-{name[:8]}" for name in names if _is_digest(name))
 
 

@@ -16,6 +16,7 @@ from roundkit.models.lane import LaneFile, LaunchLane, LaunchManifest
 from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds.launch_clone import make_clone, remove_clone, visible_commit
 from roundkit.rounds.launch_environment import import_place, make_environment
+from roundkit.rounds.launch_root import place_lanes
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.prepare_folder import INCUMBENT_BRANCH
@@ -40,6 +41,7 @@ def launch(
     folder: RoundFolder,
     *,
     posted_digest: str | None = None,
+    round_root: Path | None = None,
     now: datetime | None = None,
     progress: Progress = SILENT,
 ) -> LaunchManifest:
@@ -50,12 +52,13 @@ def launch(
     Args:
         folder: The round directory.
         posted_digest: The plan digest that was posted; null when none was.
+        round_root: Folder below which the clones are put instead of the round directory.
         now: The time; the clock's unless given.
         progress: Shows the lanes that are ready.
 
     Raises:
         Refused: ``digest-mismatch``, ``round-deadline``, ``other-plan``, ``repository-damaged``,
-            ``import-probe``, ``launch-running``, or what reading the plan raises.
+            ``import-probe``, ``launch-running``, or what reading the plan or placing the clones raises.
         ConfinementUnavailable: the import probe cannot be confined on this host.
     """
     plan = read_plan(folder)
@@ -65,6 +68,8 @@ def launch(
     with hold_lock(folder.store / "launch.lock", code="launch-running", what="a launch of this round"):
         manifest_before = _read_manifest(run)
         _check_repository(run)
+        if round_root is not None:
+            place_lanes(folder, plan, round_root)
         base = visible_commit(folder.repository, plan)
         lanes = []
         with progress.task(f"launch {plan.round_id}", len(plan.lanes), "lanes") as task:

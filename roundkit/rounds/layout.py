@@ -37,8 +37,9 @@ class RoundFolder:
 
     @property
     def lanes(self) -> Path:
-        """Folder of lane clones."""
-        return self.root / "lanes"
+        """Folder of lane clones; where launch was told to put them elsewhere, a link leads there."""
+        link = self.root / "lanes"
+        return link.readlink() if link.is_symlink() else link
 
     @property
     def store(self) -> Path:

@@ -10,7 +10,9 @@ from roundkit.core.errors import RoundkitError
 from roundkit.core.progress import SILENT, Progress
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Purpose, VerdictRecord
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest, Purpose
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
 from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
@@ -105,7 +107,7 @@ class Closer:
             self._check_stop()
             verdict = decide(record, self.bench.spec)
             earlier = self.store.experiments.records(subject)[:-1]
-            if not is_measured_again(record, verdict, earlier, self.bench.spec.gates.remeasure_limit):
+            if not is_measured_again(record, verdict, earlier, self.bench.spec.gates):
                 self.report(f"{subject} {verdict.verdict}: {verdict.sentence}")
                 return Measured(verdict, record.experiment_id)
 
@@ -131,7 +133,6 @@ class Closer:
         if not records:
             return None
         verdict = decide(records[-1], self.bench.spec)
-        limit = self.bench.spec.gates.remeasure_limit
-        if is_measured_again(records[-1], verdict, records[:-1], limit):
+        if is_measured_again(records[-1], verdict, records[:-1], self.bench.spec.gates):
             return None
         return Measured(verdict, records[-1].experiment_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from roundkit.agents.drivers.presets import load_preset
 from roundkit.core.errors import Refusal, Refused
+from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.round_plan import LaneDraft, RoundDraft
 
 
@@ -30,11 +31,20 @@ def with_presets(draft: RoundDraft, at: Callable[..., str]) -> tuple[RoundDraft,
 
 
 def _with_preset(lane: LaneDraft) -> LaneDraft:
-    agent = lane.agent
-    if agent is None or agent.preset is None or agent.command is not None:
+    if lane.agent is None:
         return lane
-    command = load_preset(agent.preset)
-    return lane.model_copy(update={"agent": agent.model_copy(update={"command": command})})
+    return lane.model_copy(update={"agent": with_preset(lane.agent)})
+
+
+def with_preset(agent: LaneAgent) -> LaneAgent:
+    """Return an agent that holds the template which it named.
+
+    Raises:
+        Refused: ``unknown-preset``.
+    """
+    if agent.preset is None or agent.command is not None:
+        return agent
+    return agent.model_copy(update={"command": load_preset(agent.preset)})
 
 
 def _problems(lane: LaneDraft, place: str) -> list[Refusal]:

@@ -52,7 +52,14 @@ def prune(folder: RoundFolder, *, audit: Audit) -> EvidencePointer:
         # The store last: whoever looks meanwhile finds its locks.
         for part in (folder.lanes, folder.homes, folder.checkouts, folder.trials, folder.store):
             remove_tree(part)
+        _remove_link(folder.root / "lanes")
     return pointer
+
+
+def _remove_link(link: Path) -> None:
+    """Remove what led to clones that lay elsewhere."""
+    if link.is_symlink():
+        link.unlink()
 
 
 def _begun_before(folder: RoundFolder) -> EvidencePointer:

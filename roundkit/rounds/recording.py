@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from roundkit.core.clock import now_utc
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.control import mark_paused
 from roundkit.rounds.requests import Bench
 from roundkit.rules.drift import aa_check
@@ -21,7 +22,7 @@ def record_ticket(bench: Bench, store: RoundStore, ticket: TicketRecord, record:
     with store.transaction():
         store.experiments.finish(record)
         earlier = store.experiments.records(ticket.ticket)[:-1]
-        again = is_measured_again(record, verdict, earlier, bench.spec.gates.remeasure_limit)
+        again = is_measured_again(record, verdict, earlier, bench.spec.gates)
         if again:
             store.tickets.requeue(ticket.key)
             store.events.add("requeued", ticket=ticket.ticket, reason=verdict.reason)
@@ -54,7 +55,7 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
     with store.transaction():
         store.experiments.finish(record)
         earlier = store.experiments.records(record.subject)[:-1]
-        if is_checked_again(record, earlier, bench.spec.gates.remeasure_limit):
+        if is_checked_again(record, earlier, bench.spec.gates):
             store.events.add("aa-broke", experiment=record.experiment_id, reason=record.reason)
             return f"{record.subject} is done anew: {record.reason}"
         resumes = _ends_a_pause(store, record)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, RunSpec, SideRef
+from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, SideRef
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rules.identity import experiment_name, neutral_name

@@ -118,7 +118,8 @@ def read_room(folder: RoundFolder) -> Room:
 
 def read_pulse(folder: RoundFolder) -> tuple[object, ...]:
     """Return something small that differs whenever the room may differ; reading it costs next to nothing."""
-    files = (folder.database, folder.database.with_name(f"{folder.database.name}-wal"), folder.launch_file)
+    log = folder.database.with_name(f"{folder.database.name}-wal")
+    files = (folder.plan_file, folder.database, log, folder.launch_file)
     locks = (folder.serve_lock, folder.close_lock, *sorted(folder.store.glob("drive-*.lock")))
     held = tuple((holder.device, holder.pid, holder.purpose) for holder in holders(default_lease_root()))
     return (*map(_stamp, files), *map(is_held, locks), held)

@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
 
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ExperimentRecord, SideRef
+from roundkit.models.measurement import SideRef
 from roundkit.rounds.building import Built
 from roundkit.rounds.candidate import Laid
 

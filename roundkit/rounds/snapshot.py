@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,37 +14,16 @@ from roundkit.core.errors import refuse
 from roundkit.evidence import Event, EvidenceProblem, RoundEvidence, open_evidence
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.evidence import EvidencePointer
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck, CompositionStep, RejectedSubmission, RerunRecord, TicketRecord
-from roundkit.models.measurement import ExperimentRecord, RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.layout import RoundFolder, evidence_folder, read_plan
-from roundkit.rules.agent_cost import cost_line
-from roundkit.rules.attempts import account
-from roundkit.rules.outcome import STATEMENT
+from roundkit.rules.outcome import STATEMENT, OpenLane, open_lanes
 from roundkit.rules.run_spec import run_spec_of
 from roundkit.store import RoundStore, open_snapshot, store_exists
 
 _STEP = re.compile(r"step-[0-9]+")
-
-
-@dataclass(frozen=True)
-class OpenLane:
-    """A lane of an open round, named like the record that close writes; what it has not decided is None."""
-
-    lane: str
-    entry: str
-    plane: str
-    harness: str
-    model: str | None
-    tickets: tuple[str, ...]
-    selected: str | None
-    ticket_gain: float | None
-    outcome: None
-    entry_status: None
-    attempts: int
-    cost_micro_usd: int | None
-    sentence: str
-    cost: str
 
 
 @dataclass(frozen=True)
@@ -249,7 +227,7 @@ def _open_ledger(
         advanced=None,
         opened_utc=plan.frozen_utc,
         closed_utc=None,
-        lanes=_lanes(plan, tickets, attempts, composition),
+        lanes=open_lanes(plan, tickets, composition, attempts),
         attempts=tuple(attempts),
         tickets=tuple(tickets),
         rejected_submissions=tuple(rejected),
@@ -260,45 +238,3 @@ def _open_ledger(
         gain=None,
         statement=STATEMENT,
     )
-
-
-def _lanes(
-    plan: RoundPlan,
-    tickets: Sequence[TicketRecord],
-    attempts: Sequence[AttemptRecord],
-    composition: Sequence[CompositionStep],
-) -> tuple[OpenLane, ...]:
-    composed = {step.lane: step.ticket for step in composition}
-    gains = {ticket.ticket: ticket.verdict.gain for ticket in tickets if ticket.verdict}
-    lanes = []
-    for lane in plan.lanes:
-        own = [ticket for ticket in tickets if ticket.lane == lane.id]
-        book = account(lane, attempts)
-        selected = composed.get(lane.id)
-        lanes.append(
-            OpenLane(
-                lane=lane.id,
-                entry=lane.entry,
-                plane=lane.plane,
-                harness=lane.harness,
-                model=lane.model,
-                tickets=tuple(ticket.ticket for ticket in own),
-                selected=selected,
-                ticket_gain=gains.get(selected) if selected else None,
-                outcome=None,
-                entry_status=None,
-                attempts=len(book.records),
-                cost_micro_usd=book.spent.micro_usd,
-                sentence=_so_far(own),
-                cost=cost_line(book),
-            )
-        )
-    return tuple(lanes)
-
-
-def _so_far(tickets: Sequence[TicketRecord]) -> str:
-    """Return how a lane stands, in words."""
-    if not tickets:
-        return "nothing was submitted yet"
-    words = Counter(ticket.verdict.verdict if ticket.verdict else ticket.state for ticket in tickets)
-    return f"not decided yet; so far: {', '.join(f'{count} {word}' for word, count in words.items())}"

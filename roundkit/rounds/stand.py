@@ -21,8 +21,9 @@ from roundkit.measure.materialized import Base, lay_checkout, overlay_missing
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.models.ledger import CommandLog, TicketRecord
-from roundkit.models.measurement import MeasurementRequest, PlannedTrial, Side, SideRef
+from roundkit.models.measurement import MeasurementRequest, SideRef
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import PlannedTrial, Side
 from roundkit.rounds.building import build_checkout
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.provisioning import provision_incumbent, recorded_provision

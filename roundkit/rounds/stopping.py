@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # For annotations only: who waits for a signal must not wait for numpy and scipy.
     from roundkit.measure.pool import DevicePool
-    from roundkit.models.measurement import ExperimentRecord
+    from roundkit.models.experiment import ExperimentRecord
 
 _AT_ONCE = "stopped at once; nothing is lost, the same command goes on where it was"
 _POLL_S = 0.2

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from roundkit.models.round_plan import FrozenLane
 from roundkit.rounds.close import CloseOutcome, close
-from roundkit.rounds.drive import replay_lane
+from roundkit.rounds.drive_replay import replay_lane
 from roundkit.rounds.launch import launch
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.serve import Report, serve

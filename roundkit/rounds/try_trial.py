@@ -10,7 +10,7 @@ from roundkit.measure.boundary import Grant
 from roundkit.measure.experiment import boundary_book
 from roundkit.measure.shell import run_shell
 from roundkit.measure.trial import run_trial
-from roundkit.models.measurement import Role, Side, Trial
+from roundkit.models.trial import Role, Side, Trial
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import Report
 from roundkit.rounds.stand import Stand, stand

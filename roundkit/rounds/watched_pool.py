@@ -7,8 +7,10 @@ from concurrent.futures import Future
 from roundkit.core.progress import Progress
 from roundkit.measure.experiment import Progress as OnTrial
 from roundkit.measure.pool import DevicePool
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest, Trial
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import Trial
 
 
 class WatchedPool:
@@ -35,7 +37,8 @@ class WatchedPool:
         Raises:
             DeviceBusy: as the other pool.
         """
-        task = self._progress.begin(request.subject, len(request.schedule), "trials")
+        unit = "trials" if request.look_plan is None else "trials at most"
+        task = self._progress.begin(request.subject, len(request.schedule), unit)
 
         def on_trial(done: int, planned: int, trial: Trial) -> None:
             task.set(done, planned)

@@ -14,8 +14,6 @@ from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.authority import authority_refusal
 from roundkit.rules.scope import overlaps
 
-# What is worth a lane, not a gate: the verdict's own line stands in the plan.
-_SIGMAS = 2.0
 _SHOWN_PATHS = 3
 
 Topic = Literal["same-stage", "no-result", "scope", "authority"]
@@ -108,7 +106,8 @@ def _against(
         return f"it names {len(planes)} planes, and a lane changes one kind of thing"
     least = _least_headroom(campaign)
     if least is not None and entry.conditional_headroom < least:
-        return f"its headroom of {_percent(entry.conditional_headroom)} is {_under_noise(least)}"
+        under = _under_noise(campaign, least)
+        return f"its headroom of {_percent(entry.conditional_headroom)} is {under}"
     for other in chosen:
         if _stage(other) == _stage(entry):
             return f"it attacks the same stage as {other.id}, whose headroom is no smaller"
@@ -150,7 +149,7 @@ def _no_result(campaign: CampaignPlan, lanes: Sequence[tuple[str, SearchPlanEntr
             yield Advice(
                 "no-result",
                 (lane,),
-                f"a headroom of {_percent(entry.conditional_headroom)} is {_under_noise(least)}",
+                f"a headroom of {_percent(entry.conditional_headroom)} is {_under_noise(campaign, least)}",
                 "it could not show a result: leave it out; fewer lanes are better than blind ones",
             )
 
@@ -168,15 +167,15 @@ def _other_scope(lanes: Sequence[tuple[str, SearchPlanEntry, tuple[str, ...]]]) 
 
 def _least_headroom(campaign: CampaignPlan) -> float | None:
     noise = campaign.test_plan.noise
-    return None if noise is None else _SIGMAS * noise.sigma
+    return None if noise is None else campaign.test_plan.sigma_min * noise.sigma
 
 
 def _stage(entry: SearchPlanEntry) -> str:
     return " ".join(entry.target_stage.casefold().split())
 
 
-def _under_noise(least: float) -> str:
-    return f"under two sigma of the noise, {_percent(least)}"
+def _under_noise(campaign: CampaignPlan, least: float) -> str:
+    return f"under {campaign.test_plan.sigma_min:g} sigma of the noise, {_percent(least)}"
 
 
 def _percent(fraction: float) -> str:

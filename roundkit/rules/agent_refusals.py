@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from roundkit.core.errors import Refusal, Refused
 from roundkit.host.confine import Network
+from roundkit.host.confine.gate import check_env
 from roundkit.models.lane_agent import LaneAgent
 from roundkit.rules.round_facts import RoundFacts
 
@@ -45,6 +46,14 @@ def _variable_problems(facts: RoundFacts, index: int, agent: LaneAgent) -> Itera
             facts.round_at(*at, *(("environment", name) if name in agent.environment else ())),
             "take the value out: it comes from the environment of `launch`, and a plan is published",
         )
+    values = {**agent.environment, **(command.environment if command is not None else {})}
+    for name, value in sorted(values.items()):
+        try:
+            check_env({name: value})
+        except Refused as error:
+            for refusal in error.refusals:
+                remedy = refusal.remedy or "leave the null byte out"
+                yield Refusal(refusal.code, refusal.message, facts.round_at(*at), remedy)
     for name in sorted(_OWN_VARIABLES & {*given, *agent.key_variables, *agent.pass_variables}):
         yield Refusal(
             "variable-reserved",

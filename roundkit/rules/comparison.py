@@ -7,8 +7,10 @@ from itertools import pairwise
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.models.comparison import Comparison, ComparisonPlan
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import CommandLog
-from roundkit.models.measurement import ExperimentRecord, RunSpec, VerdictRecord
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.disagreement import Disagreement, compare_run_specs, compare_verdicts, differs
 from roundkit.rules.record_checks import record_problems
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
@@ -54,7 +56,7 @@ def measures_again(records: Sequence[ExperimentRecord], spec: RunSpec) -> bool:
     *earlier, last = records
     if last.outcome == "baseline-broke" or last.reason in HOST_STATES:
         return False
-    return is_measured_again(last, decide(last, spec), earlier, spec.gates.remeasure_limit)
+    return is_measured_again(last, decide(last, spec), earlier, spec.gates)
 
 
 def disagreements(comparison: Comparison) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roundkit.models.measurement import RunSpec, VerdictRecord
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.verdict import VerdictRecord
 
 _RELATIVE = 1e-9
 """Last digits that a logarithm may differ by between two machines; what is compared to a gate is rounded."""

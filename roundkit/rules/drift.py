@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roundkit.models.campaign import Drift
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.stats.drift import DriftLimits, DriftState, drift_step
 
 

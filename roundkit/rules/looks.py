@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roundkit.models.ledger import AaCheck
-from roundkit.models.measurement import LookPlan, LookRecord, Purpose, SessionNoise
+from roundkit.models.measurement import LookPlan, Purpose, SessionNoise
 from roundkit.models.round_plan import Gates
+from roundkit.models.verdict import LookRecord
 from roundkit.stats.estimate import Order
 from roundkit.stats.noise import between_session_variance
 from roundkit.stats.sequential import Spending, boundaries, replay, stated_schedule

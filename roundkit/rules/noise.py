@@ -8,8 +8,9 @@ from statistics import median
 
 from roundkit.models.campaign import Direction, Noise
 from roundkit.models.comparison import InstrumentNoise, PairsNeeded
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
-from roundkit.models.measurement import ExperimentRecord, Trial
+from roundkit.models.trial import Trial
 from roundkit.stats.differences import paired_differences
 from roundkit.stats.estimate import Order
 from roundkit.stats.noise import NoiseSummary, noise_summary, order_interval

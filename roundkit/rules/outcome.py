@@ -1,9 +1,11 @@
-"""What became of every lane, and of its search plan entry, once composition and rerun are known."""
+"""What became of every lane and its search plan entry; of an open round, how it stands."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.campaign import EntryStatus
@@ -51,26 +53,83 @@ def lane_records(
         own = [ticket for ticket in tickets if ticket.lane == lane.id]
         chosen = selected.get(lane.id)
         outcome = _outcome(lane, own, chosen, kept_steps, ending)
-        book = account(lane, attempts)
         records.append(
             LaneRecord(
-                lane=lane.id,
-                entry=lane.entry,
-                plane=lane.plane,
-                harness=lane.harness,
-                model=lane.model,
-                tickets=tuple(ticket.ticket for ticket in own),
-                selected=chosen.ticket if chosen else None,
-                ticket_gain=chosen.verdict.gain if chosen and chosen.verdict else None,
+                **_on_record(lane, own, chosen, attempts),
                 outcome=outcome,
                 entry_status=_STATUS[outcome],
-                attempts=len(book.records),
-                cost_micro_usd=book.spent.micro_usd,
                 sentence=_sentence(outcome, own),
-                cost=cost_line(book),
             )
         )
     return tuple(records)
+
+
+@dataclass(frozen=True)
+class OpenLane:
+    """A lane of an open round, named like the record that close writes; what it has not decided is None."""
+
+    lane: str
+    entry: str
+    plane: str
+    harness: str
+    model: str | None
+    tickets: tuple[str, ...]
+    selected: str | None
+    ticket_gain: float | None
+    outcome: None
+    entry_status: None
+    attempts: int
+    cost_micro_usd: int | None
+    sentence: str
+    cost: str
+
+
+def open_lanes(
+    plan: RoundPlan,
+    tickets: Sequence[TicketRecord],
+    steps: Sequence[CompositionStep],
+    attempts: Sequence[AttemptRecord],
+) -> tuple[OpenLane, ...]:
+    """Return how each lane of an open round stands, in the plan's order."""
+    composed = {step.ticket for step in steps}
+    lanes = []
+    for lane in plan.lanes:
+        own = [ticket for ticket in tickets if ticket.lane == lane.id]
+        chosen = next((ticket for ticket in own if ticket.ticket in composed), None)
+        known = _on_record(lane, own, chosen, attempts)
+        lanes.append(OpenLane(**known, outcome=None, entry_status=None, sentence=_so_far(own)))
+    return tuple(lanes)
+
+
+def _on_record(
+    lane: FrozenLane,
+    own: Sequence[TicketRecord],
+    chosen: TicketRecord | None,
+    attempts: Sequence[AttemptRecord],
+) -> dict[str, Any]:
+    """Return what is known of a lane whether it is decided or not."""
+    book = account(lane, attempts)
+    return {
+        "lane": lane.id,
+        "entry": lane.entry,
+        "plane": lane.plane,
+        "harness": lane.harness,
+        "model": lane.model,
+        "tickets": tuple(ticket.ticket for ticket in own),
+        "selected": chosen.ticket if chosen else None,
+        "ticket_gain": chosen.verdict.gain if chosen and chosen.verdict else None,
+        "attempts": len(book.records),
+        "cost_micro_usd": book.spent.micro_usd,
+        "cost": cost_line(book),
+    }
+
+
+def _so_far(tickets: Sequence[TicketRecord]) -> str:
+    """Return how a lane stands, in words."""
+    if not tickets:
+        return "nothing was submitted yet"
+    words = Counter(ticket.verdict.verdict if ticket.verdict else ticket.state for ticket in tickets)
+    return f"not decided yet; so far: {', '.join(f'{count} {word}' for word, count in words.items())}"
 
 
 _STATUS: dict[LaneOutcome, EntryStatus] = {

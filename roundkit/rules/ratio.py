@@ -6,7 +6,7 @@ import math
 
 from roundkit.models.campaign import Direction
 from roundkit.models.ledger import InteractionRatio
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.stats.ratio import MeasuredGain, ratio_of_gains
 
 BY_CONSTRUCTION = InteractionRatio(value=1.0, low=None, high=None, basis="by-construction")

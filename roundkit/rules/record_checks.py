@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from roundkit.core.canonical import digest_json
-from roundkit.models.measurement import ExperimentRecord, Lease, RunSpec, Trial
+from roundkit.models.experiment import ExperimentRecord, Lease
 from roundkit.models.readings import (
     candidate_role,
     clock_role,
@@ -21,6 +21,8 @@ from roundkit.models.readings import (
     unexplained_growth,
 )
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Trial
 from roundkit.rules.disagreement import Disagreement, differs
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks

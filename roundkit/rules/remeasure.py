@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.round_plan import Gates
+from roundkit.models.verdict import VerdictRecord
 
 INTERRUPTED = "interrupted"
 """Reason of an experiment that its owner stopped; it costs the ticket nothing."""
@@ -12,12 +14,11 @@ INTERRUPTED = "interrupted"
 HOST_STATES = frozenset({"disk-full", "device-drift", "device-unqualified"})
 """Reasons that repeat until a person acts: the queue waits, and no ticket pays for them."""
 
-_ORDER_REPEATS = 1
 _BROKEN = frozenset({"infrastructure", "baseline-broke"})
 
 
 def is_measured_again(
-    record: ExperimentRecord, verdict: VerdictRecord, earlier: Sequence[ExperimentRecord], limit: int
+    record: ExperimentRecord, verdict: VerdictRecord, earlier: Sequence[ExperimentRecord], gates: Gates
 ) -> bool:
     """Say whether a subject goes back to the queue after an experiment.
 
@@ -25,29 +26,29 @@ def is_measured_again(
         record: The experiment that just ended.
         verdict: What it says.
         earlier: The subject's finished experiments before it.
-        limit: The plan's ``remeasure_limit``.
+        gates: The plan's.
     """
     if _costs_nothing(record):
         return True
     if record.outcome in _BROKEN:
-        return _broken(earlier) < limit
+        return _broken(earlier) < gates.remeasure_limit
     if record.outcome == "complete" and verdict.reason == "order":
         complete = [old for old in earlier if old.outcome == "complete"]
-        return len(complete) < _ORDER_REPEATS
+        return len(complete) < gates.repeats_for_order
     return False
 
 
-def is_checked_again(record: ExperimentRecord, earlier: Sequence[ExperimentRecord], limit: int) -> bool:
+def is_checked_again(record: ExperimentRecord, earlier: Sequence[ExperimentRecord], gates: Gates) -> bool:
     """Say whether an A/A experiment broke in a way that says nothing, and is simply done anew.
 
     Args:
         record: The A/A experiment that just ended.
         earlier: The finished experiments of the same check before it.
-        limit: The plan's ``remeasure_limit``.
+        gates: The plan's.
     """
     if record.outcome != "infrastructure" or record.reason in HOST_STATES:
         return False
-    return record.reason == INTERRUPTED or _broken(earlier) < limit
+    return record.reason == INTERRUPTED or _broken(earlier) < gates.remeasure_limit
 
 
 def pause_reason(record: ExperimentRecord, *, again: bool) -> str | None:

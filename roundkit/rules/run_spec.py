@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roundkit.models.comparison import ComparisonPlan
-from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.run_spec import RunSpec
 
 
 def run_spec_of(plan: RoundPlan) -> RunSpec:

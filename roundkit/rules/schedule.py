@@ -11,7 +11,7 @@ import hmac
 from typing import Literal
 
 from roundkit.core.canonical import canonical_bytes
-from roundkit.models.measurement import PlannedTrial, Side
+from roundkit.models.trial import PlannedTrial, Side
 
 _SEED_BITS = 31
 Order = Literal["AB", "BA"]

@@ -6,15 +6,11 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
-from roundkit.models.measurement import (
-    ExperimentRecord,
-    LookRecord,
-    RunSpec,
-    Trial,
-    VerdictName,
-    VerdictRecord,
-)
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Trial
+from roundkit.models.verdict import LookRecord, VerdictName, VerdictRecord
 from roundkit.rules.looks import take_looks
 from roundkit.stats.differences import gain_fraction, gain_in_unit, paired_differences
 from roundkit.stats.estimate import Estimate, Order, crossover_estimate, delta_interval

@@ -17,7 +17,11 @@ Order = Literal["AB", "BA"]
 Statistic = Literal["t", "signed-rank", "each-order"]
 
 SIGNED_RANK_FROM_PAIRS = 12
-"""From this many pairs on the signed rank replaces t: its levels are fine enough, and spikes cost it less."""
+"""From this many pairs on the signed rank replaces t, where the plan's ``statistic`` fixes neither.
+
+Its smallest one-sided level is 2⁻ⁿ (Wilcoxon, 1945): with 6 pairs hardly beyond two sigma, with 12 beyond
+3.4. It costs at most 14 % of t's efficiency (Hodges and Lehmann, 1956), and a spike moves it far less.
+"""
 
 
 @dataclass(frozen=True, slots=True)

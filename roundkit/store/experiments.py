@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from roundkit.core.clock import format_utc, now_utc
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck
-from roundkit.models.measurement import ExperimentRecord, Purpose
+from roundkit.models.measurement import Purpose
 
 
 class ExperimentTable:

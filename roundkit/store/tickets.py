@@ -10,7 +10,7 @@ from roundkit.core.clock import format_utc
 from roundkit.models.base import Provenance
 from roundkit.models.lane import Manifest, TicketState
 from roundkit.models.ledger import CommandLog, RejectCause, RejectedSubmission, TicketRecord
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 
 _COLUMNS = (
     "key, ticket, lane, sequence, manifest, manifest_digest, intake_utc, state, reject_cause, reject_detail, "

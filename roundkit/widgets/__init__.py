@@ -23,11 +23,13 @@ from roundkit.widgets.preparing import (
     scope_tree,
 )
 from roundkit.widgets.progress import NotebookProgress, notebook_progress
+from roundkit.widgets.reviewing import ReviewDesk, packet_table, review_desk
 from roundkit.widgets.room_views import state_sentence
 
 __all__ = [
     "ControlRoom",
     "NotebookProgress",
+    "ReviewDesk",
     "advice_table",
     "close_round",
     "control_room",
@@ -47,8 +49,10 @@ __all__ = [
     "measure_waiting",
     "notebook_progress",
     "overlap_table",
+    "packet_table",
     "prepare_sentence",
     "refusal_table",
+    "review_desk",
     "scope_tree",
     "state_sentence",
     "ticket_table",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from roundkit.core.clock import now_utc
-from roundkit.core.errors import Refused, RoundkitError
+from roundkit.core.errors import Refused
 from roundkit.rounds import control
 from roundkit.rounds.background import start_close, start_serve
 from roundkit.rounds.layout import RoundFolder
@@ -69,8 +68,9 @@ def perform(folder: RoundFolder, action: Action, lane: str = "", patience_s: flo
         return _read_back(folder, action, lane, time.monotonic() + patience_s)
     except Refused as refused:
         return Answer(False, refusal_sentences(f"{action.label}: refused.", refused))
-    except (RoundkitError, OSError, sqlite3.Error) as error:
-        first, _, rest = str(error).partition("\n")
+    except Exception as error:
+        # Whatever it is: nobody may be left waiting for an answer.
+        first, _, rest = (str(error) or type(error).__name__).partition("\n")
         return Answer(False, sentence(f"{action.label}: {first}", "bad", remedy=rest.strip().lstrip("→ ")))
 
 

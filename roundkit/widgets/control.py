@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from roundkit.core.clock import now_utc
-from roundkit.core.errors import Refused, RoundkitError
+from roundkit.core.errors import Refused, refuse
 from roundkit.rounds.background import log_tail
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.room import Room, read_pulse, read_room
@@ -36,10 +36,14 @@ class ControlRoom:
         refresh_s: Seconds between two looks at the round.
 
     Raises:
-        Refused: there is no frozen round, its plan was changed, or it was pruned.
+        Refused: there is no frozen round, its plan was changed, or it was pruned; or ``refresh-s``.
     """
 
     def __init__(self, round_dir: str | Path, *, refresh_s: float = 1.0) -> None:
+        if not (math.isfinite(refresh_s) and refresh_s > 0):
+            raise refuse(
+                "refresh-s", f"{refresh_s} is no time between two looks", place="refresh_s", remedy="say 1.0"
+            )
         self.folder = RoundFolder(Path(round_dir).absolute())
         self._refresh_s = refresh_s
         self._room = read_room(self.folder)
@@ -136,8 +140,10 @@ class ControlRoom:
             self._show_room(self._room)
         except Refused as refused:
             self._put("headline", refusal_sentences("This round cannot be shown.", refused))
-        except (RoundkitError, OSError, sqlite3.Error) as error:
-            self._put("headline", sentence(f"The round cannot be read now: {error}", "bad"))
+        except Exception as error:
+            # Whatever it is: a room that no longer looks must not go on showing what it saw last.
+            said = str(error) or type(error).__name__
+            self._put("headline", sentence(f"The round cannot be read now: {said}", "bad"))
 
     def _show_room(self, room: Room) -> None:
         for name, piece in _pieces(room, self.folder).items():

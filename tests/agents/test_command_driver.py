@@ -140,6 +140,9 @@ def test_d07_prepare_freezes_what_a_preset_stands_for(tmp_path: Path) -> None:
         ({"preset": "pi", "command": {"program": "x", "argv": []}}, "command-twice"),
         ({"command": {"program": "x", "argv": [], "environment": {"HOME": "/"}}}, "variable-reserved"),
         ({"command": {"program": "x", "argv": [], "state": {"TMPDIR": "tmp"}}}, "variable-reserved"),
+        ({"command": {"program": "x", "argv": [], "usage": {"of": "/etc/**"}}}, "wrong-value"),
+        ({"command": {"program": "x", "argv": [], "usage": {"of": "../**/x.jsonl"}}}, "wrong-value"),
+        ({"command": {"program": "x", "argv": [], "usage": {"of": ""}}}, "wrong-value"),
         (
             {"command": {"program": "x", "argv": [], "environment": {"KEY": "k"}}, "key_variables": ["KEY"]},
             "key-in-plan",

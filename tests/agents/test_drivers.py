@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,15 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roundkit.agents.agent_log import BoundedLog, Lines
-from roundkit.agents.contract import AgentOutput, AgentTask
+from roundkit.agents.contract import AgentOutput, AgentTask, Gateway
 from roundkit.agents.drivers import DRIVERS
 from roundkit.agents.drivers.claude import wrapper_forms
 from roundkit.agents.drivers.presets import load_preset
+from roundkit.agents.lane_boundary import HOME
 from roundkit.agents.prompt import lane_prompt
 from roundkit.agents.redaction import Redaction
-from roundkit.host.confine import Execution
+from roundkit.host.confine import Execution, Mount
 from roundkit.host.confine.types import Boundary
 from roundkit.models.lane_agent import LaneAgent, ListPrice
+from roundkit.models.lane_command import CommandTemplate
 from roundkit.models.round_plan import FrozenLane, LaneBudget
 
 CLONE = Path("/rounds/r01/lanes/L1")
@@ -210,6 +213,36 @@ def test_claude_counts_a_message_once_and_believes_the_result_at_the_end() -> No
     result = meter.result(output())
     assert (result.end_reason, result.detail, result.denied) == ("provider-error", "API Error: 500", 2)
     assert (result.usage.tokens.total, result.usage.micro_usd, result.usage.model) == (16, 2, "big, small")
+
+
+# -- a gateway in place of a clone
+
+
+def with_gateway(**agent: Any) -> AgentTask:
+    gateway = Gateway(
+        ("/usr/bin/python3", "/pilot/gateway/shim.py"), (Mount(Path("/g"), Path("/pilot/gateway")),)
+    )
+    return replace(task(**agent), clone=Path("/pilot/scratch"), gateway=gateway)
+
+
+def test_a_task_with_a_gateway_gets_it_and_no_tools_of_the_harness_itself() -> None:
+    claude = DRIVERS["claude"].command(with_gateway(allowed_tools=("mcp__task__more",)))
+    (written,) = claude.files
+    assert claude.argv[claude.argv.index("--mcp-config") + 1].endswith(str(written.at))
+    assert claude.argv[claude.argv.index("--tools") + 1] == ""
+    assert claude.argv[claude.argv.index("--allowedTools") + 1 :] == ("mcp__task", "mcp__task__more")
+    named = json.loads(written.content)["mcpServers"]["task"]
+    assert named == {"command": "/usr/bin/python3", "args": ["/pilot/gateway/shim.py"]}
+
+    codex = tomllib.loads(DRIVERS["codex"].command(with_gateway()).files[0].content.decode())
+    assert codex["mcp_servers"]["task"] == named
+    assert codex["features"] == {"shell_snapshot": False, "shell_tool": False, "unified_exec": False}
+    assert "shell_tool" not in DRIVERS["codex"].command(task()).files[0].content.decode()
+
+    template = CommandTemplate(argv=("--config", "{mcp_config}"), program="agent")
+    command = DRIVERS["command"].command(with_gateway(command=template))
+    assert command.argv[-1] == str(HOME / command.files[0].at)
+    assert command.files[0].content == written.content
 
 
 # -- keys and logs

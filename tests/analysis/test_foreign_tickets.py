@@ -8,9 +8,11 @@ format that autoresearch's ``program.md`` describes; the ones here are written b
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pyperf
 import pytest
 
@@ -63,6 +65,21 @@ def test_n11_a_results_tsv_becomes_tickets(tsv: Path) -> None:
     )
 
 
+def test_n11_descriptions_of_a_results_tsv_may_hold_anything_but_tabs_and_line_feeds(tsv: Path) -> None:
+    said = "a\u2028b\x0cc\x00d " + "x" * 200_000
+    tsv.write_bytes(b"\xef\xbb\xbf" + TSV.replace("baseline", said).replace("\n", "\r\n").encode())
+    tickets = importers.read_results_tsv(tsv)["tickets"].collect()
+    assert tickets.height == 5
+    assert tickets["sentence"][0] == said
+
+
+def test_n10_a_ratio_beyond_all_numbers_is_no_gain(tsv: Path) -> None:
+    tsv.write_text(TSV.replace("1.0000", "1e-320").replace("1.1000", "1e308"))
+    tickets = importers.read_results_tsv(tsv)["tickets"].collect()
+    assert tickets["gain"].to_list()[2] is None
+    assert tickets["missing"].to_list()[2] == "a ratio of these values has no meaning"
+
+
 def test_n11_another_metric_and_direction(tsv: Path) -> None:
     frames = importers.read_results_tsv(tsv, metric="memory_gb", direction="higher", campaign="c", name="n")
     tickets = frames["tickets"].collect()
@@ -79,6 +96,8 @@ def test_n11_another_metric_and_direction(tsv: Path) -> None:
         (("1.1000", "nan"), "results.tsv:4: 'nan' is no number"),
         (("discard", "maybe"), "results.tsv:4: 'maybe' is no status"),
         ((TSV, ""), "the file is empty"),
+        (("memory_gb", "val_bpb"), "[import-key] results.tsv:1: the column 'val_bpb' stands there twice"),
+        (("1.1000", "1_000"), "results.tsv:4: '1_000' is no number"),
     ],
 )
 def test_n11_a_broken_results_tsv_names_the_line(tsv: Path, change: tuple[str, str], said: str) -> None:
@@ -115,6 +134,37 @@ def test_n11_a_broken_checkpoint_names_file_and_key(tmp_path: Path) -> None:
         importers.read_openevolve(broken)
 
 
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", f"1{'0' * 400}", "null", '"much"'])
+def test_n10_a_score_that_is_no_number_is_missing_with_its_reason(tmp_path: Path, score: str) -> None:
+    checkpoint = tmp_path / "checkpoint_3"
+    shutil.copytree(FILES / "openevolve" / "checkpoint_3", checkpoint)
+    for program in (checkpoint / "programs").iterdir():
+        program.write_text(program.read_text().replace("0.625", score))
+    tickets = importers.read_openevolve(checkpoint)["tickets"].collect()
+    row = tickets.filter(pl.col("sentence") == "change 3")
+    assert row.select("candidate_median", "gain", "missing").rows() == [(None, None, "no finite score")]
+
+
+@pytest.mark.parametrize("time", ["1e30", "-1e300", f"1{'0' * 400}", "NaN", "true"])
+def test_n11_a_time_that_no_clock_shows_is_named(tmp_path: Path, time: str) -> None:
+    checkpoint = tmp_path / "checkpoint_3"
+    shutil.copytree(FILES / "openevolve" / "checkpoint_3", checkpoint)
+    program = next((checkpoint / "programs").iterdir())
+    program.write_text(re.sub(r'"timestamp": [0-9.]+', f'"timestamp": {time}', program.read_text()))
+    with pytest.raises(Refused, match=r"\[import-value\] programs/.*\.json\.timestamp"):
+        importers.read_openevolve(checkpoint)
+
+
+def test_n05_half_a_character_becomes_visible(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"s": "\\ud800 <script>\\u001b[31m"}')
+    tickets = importers.read_jsonl(tmp_path / "log.jsonl", {"sentence": "s"}).collect()
+    assert tickets["sentence"].to_list() == ["\N{REPLACEMENT CHARACTER} <script>\x1b[31m"]
+    (tmp_path / "h.json").write_text('{"results": [{"command": "\\udfff", "times": [1]}]}')
+    assert importers.read_hyperfine(tmp_path / "h.json")["benchmark"].to_list() == [
+        "\N{REPLACEMENT CHARACTER}"
+    ]
+
+
 def test_n11_json_lines_by_a_map_of_columns(tmp_path: Path) -> None:
     lines = [
         {"id": "t1", "result": {"gain": 0.25, "at": "2026-03-02T10:00:00+01:00"}, "agent": "one", "n": 1},
@@ -138,11 +188,15 @@ def test_n11_json_lines_by_a_map_of_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "columns", "said"),
     [
-        ('{"a": "x"}', {"gain": "a"}, "[import-value] log.jsonl:1: a: 'x' does not fit Float64"),
-        ('{"a": 1.5}', {"pairs": "a"}, "1.5 does not fit Int64"),
-        ('{"a": true}', {"gain": "a"}, "True does not fit Float64"),
+        ('{"a": "x"}', {"gain": "a"}, "[import-value] log.jsonl:1: a: 'x' is no finite number"),
+        ('{"a": 1.5}', {"pairs": "a"}, "1.5 is no whole number of 64 bits"),
+        ('{"a": true}', {"gain": "a"}, "True is no finite number"),
         ('{"a": "2026-03-02T10:00:00"}', {"intake_utc": "a"}, "has no timezone"),
         ("{", {"gain": "a"}, "log.jsonl:1"),
+        (f'{{"a": 1{"0" * 400}}}', {"gain": "a"}, "is no finite number"),
+        (f'{{"a": {2**63}}}', {"pairs": "a"}, "is no whole number of 64 bits"),
+        ('{"a": "0001-01-01T00:00:00+14:00"}', {"intake_utc": "a"}, "is no time that a clock shows"),
+        ('{"a": [1, null]}', {"sentence": "a"}, "does not fit String"),
         ("{}", {"gian": "a"}, "[unknown-columns] columns: the frame tickets has no gian"),
     ],
 )

@@ -25,6 +25,7 @@ from support.sample_evidence import (
 
 from roundkit.audit import AuditReport, audit_round, render
 from roundkit.core.canonical import canonical_bytes, digest_bytes
+from roundkit.core.errors import Refused
 from roundkit.core.git import Repository, identity_environment
 
 
@@ -430,6 +431,13 @@ def test_n09_the_chain_of_rounds_is_followed(tmp_path: Path) -> None:
     shutil.rmtree(unlinked)
     wrong = export_sample(tmp_path / "rounds" / "r02", second, tmp_path / "scratch", previous="0" * 64)
     assert failed(audit_round(wrong)) == {"chain"}
+
+
+def test_what_is_no_repository_is_refused_and_blames_no_evidence(tmp_path: Path) -> None:
+    folder = export_sample(tmp_path / "r01", sample_round(), tmp_path / "scratch")
+    for place in (tmp_path / "none", tmp_path, folder / "index.json"):
+        with pytest.raises(Refused, match="no-repository"):
+            audit_round(folder, repository=place)
 
 
 def test_the_repository_is_compared_and_not_written_to(tmp_path: Path) -> None:

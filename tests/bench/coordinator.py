@@ -24,8 +24,9 @@ from roundkit.core.clock import now_utc
 from roundkit.host.lease import LEASE_ROOT_VARIABLE
 from roundkit.measure import probe
 from roundkit.measure.experiment import Progress
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.lane import Manifest
-from roundkit.models.measurement import ExperimentRecord, MeasurementRequest
+from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.serve import serve

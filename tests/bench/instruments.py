@@ -15,8 +15,8 @@ from roundkit.measure.experiment import run_experiment
 from roundkit.measure.instruments import instrument_state
 from roundkit.models.campaign import Metric
 from roundkit.models.instruments import UNITS, Instrument
-from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.run_spec import RunSpec
 from roundkit.rules.verdict import decide
 
 CHANGE = 0.002

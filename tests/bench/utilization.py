@@ -13,7 +13,7 @@ from support.synthetic import campaign_repo, knob, reachable_folder, scripted_la
 
 from roundkit.host.devices.fixture import FIXTURE_VARIABLE
 from roundkit.host.lease import LEASE_ROOT_VARIABLE
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,55 @@ def test_export_writes_frames_and_overwrites_nothing(tmp_path: Path) -> None:
     assert len(list(csv.DictReader((out / "tickets.csv").open()))) == 9
     assert "[exists]" in refused(*words)
     assert "[no-ledger]" in refused("export", tmp_path / "none", "--out", tmp_path / "o2")
+
+
+def test_export_into_the_folder_that_one_works_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    (tmp_path / "empty" / "inside").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "empty" / "inside")
+    for place in (".", "..", "/"):
+        assert "[exists]" in refused("export", tmp_path / "c", "--out", place)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert "[exists]" in refused("export", tmp_path / "c", "--out", tmp_path / "link")
+    (tmp_path / "free").mkdir()
+    said("export", tmp_path / "c", "--out", tmp_path / "free", "--table", "rounds")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "empty", "free", "link", "scratch"]
+
+
+def test_an_export_is_read_back_from_a_folder_of_any_name(tmp_path: Path) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    out = tmp_path / "a[1] *?" / "round=7 Läufe"
+    said("export", tmp_path / "c", "--out", out)
+    said("export", out, "--out", tmp_path / "again")
+    assert (tmp_path / "again" / "tickets.parquet").read_bytes() == (out / "tickets.parquet").read_bytes()
+
+
+def test_damage_within_an_export_is_a_sentence(tmp_path: Path) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    said("export", tmp_path / "c", "--out", tmp_path / "out")
+    file = tmp_path / "out" / "trials.parquet"
+    data = bytearray(file.read_bytes())
+    data[4:400] = bytes(396)
+    file.write_bytes(data)
+    assert "[malformed] trials: the rows of trials cannot be read" in refused(
+        "export", tmp_path / "out", "--out", tmp_path / "again"
+    )
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_disk_that_takes_no_more_leaves_a_sentence_and_no_half_of_an_export(tmp_path: Path) -> None:
+    export_sample(tmp_path / "c" / "r01", sample_round(), tmp_path / "scratch")
+    for form in ("parquet", "csv", "json"):
+        command = f"ulimit -f 8; exec {sys.executable} -m roundkit export c --out out --format {form}"
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("roundkit: ")
+        assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "scratch"]
 
 
 def test_export_leaves_out_what_is_broken_when_asked(tmp_path: Path) -> None:

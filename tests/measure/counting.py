@@ -5,7 +5,8 @@ from __future__ import annotations
 from measure.worlds import PAIR, SINGLE, World, make_spec
 
 from roundkit.models.campaign import Benchmark, Metric
-from roundkit.models.measurement import RunSpec, Trial
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Trial
 
 COUNTED = Metric(name="count", unit="instructions", direction="lower")
 LOOPS = 200_000

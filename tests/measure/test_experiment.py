@@ -16,8 +16,10 @@ from roundkit.core.files import tree_digest
 from roundkit.host.lease import acquire_set, holders, lease_file
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.experiment import run_experiment
-from roundkit.models.measurement import ExperimentRecord, LookPlan, MeasurementRequest, SessionNoise, Trial
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import LookPlan, MeasurementRequest, SessionNoise
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import Trial
 
 Declare = Callable[..., DeviceSet]
 HONEST = "def work(payload):\n    return sum(range(payload['n']))\n"

@@ -12,8 +12,8 @@ from measure.worlds import World
 from support.tools import needs_valgrind
 
 from roundkit.measure.experiment import run_experiment
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
-from roundkit.models.measurement import ExperimentRecord
 from roundkit.models.round_plan import DeviceSet
 from roundkit.rules.verdict import decide
 

@@ -13,8 +13,8 @@ from measure.worlds import World
 from roundkit.host.lease import acquire_set
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import LocalPool
-from roundkit.models.measurement import Trial
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.trial import Trial
 
 Declare = Callable[..., DeviceSet]
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from measure.worlds import PAIR, SINGLE, make_spec
 
-from roundkit.models.measurement import PlannedTrial, Side, Trial, TrialResources
 from roundkit.models.readings import exceeds_clock, unexplained_growth
+from roundkit.models.trial import PlannedTrial, Side, Trial, TrialResources
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from roundkit.measure.boundary import hash_seed
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.trial import run_trial
-from roundkit.models.measurement import Trial
+from roundkit.models.trial import Trial
 
 
 def spy(code: str) -> Mapping[str, str]:

@@ -16,8 +16,10 @@ from roundkit.measure.materialized import Checkout
 from roundkit.measure.protect import copy_matching, plan_protection
 from roundkit.measure.trial import run_trial
 from roundkit.models.campaign import Benchmark, Command, Metric
-from roundkit.models.measurement import MeasurementRequest, PlannedTrial, RunSpec, Side, SideRef, Trial
+from roundkit.models.measurement import MeasurementRequest, SideRef
 from roundkit.models.round_plan import DeviceSet, FrozenRuntime, Gates
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import PlannedTrial, Side, Trial
 from roundkit.rules.schedule import plan_schedule
 
 # Started by root, a confined command runs as another user, who cannot reach an interpreter below /root.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
-from support.offline_browser import Browser, Page, headless_browser
+from support.browser import Browser, Page, chromium, needs_chromium
 from support.open_rounds import open_round_directory
 from support.sample_evidence import sample_round
 
 from roundkit.report import build_report
 from roundkit.report.html import render_html
 from roundkit.report.views import Heading, Table
+
+pytestmark = needs_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "window.owned=1"
@@ -26,7 +29,14 @@ PLANTED = {
     "entry": VEGA,
     "tail": HOSTILE,
 }
-REPORTS = ("audit_evidence", "explore_ledger", "round_report", "waves_report")
+REPORTS = (
+    "audit_evidence",
+    "explore_ledger",
+    "pilot_report",
+    "policy_report",
+    "round_report",
+    "waves_report",
+)
 SCREENS = {
     "wide light": {"width": 1280, "dark": False},
     "wide dark": {"width": 1280, "dark": True},
@@ -38,10 +48,16 @@ MARKS = (
     '\'g[class*="role-mark"] path, g[class*="role-mark"] line, g[class*="role-mark"] text\').length)'
 )
 
+CUT_OFF = (
+    "[...document.querySelectorAll('.rk-chart svg')].flatMap(svg => [...svg.querySelectorAll('text')].filter("
+    "text => text.getBoundingClientRect().right > svg.getBoundingClientRect().right + 1)"
+    ".map(text => text.textContent))"
+)
+
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with headless_browser(tmp_path_factory.mktemp("profile")) as started:
+def browser() -> Iterator[Browser]:
+    with chromium(network=False) as started:
         yield started
 
 
@@ -65,10 +81,21 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "page.html"
 
 
+def opened(browser: Browser, file: Path, **options: Any) -> Page:
+    """Open a page, and wait until every chart on it is drawn or has failed."""
+    page = browser.page(file.resolve().as_uri(), **options)
+    page.wait_for(
+        "document.readyState === 'complete' && [...document.querySelectorAll('.rk-chart')]"
+        ".every(place => place.querySelector('svg') || place.classList.contains('rk-failed'))",
+        "end of drawing",
+    )
+    return page
+
+
 def check_quiet(page: Page, file: Path) -> None:
-    assert page.complaints() == []
-    assert page.requests() == [file.resolve().as_uri()]
-    assert page.run("document.querySelectorAll('.rk-failed').length") == 0
+    assert page.evaluate("document.querySelectorAll('.rk-failed').length") == 0
+    assert page.console == []
+    assert page.requests == [file.resolve().as_uri()]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -77,56 +104,57 @@ def test_n04_every_chart_has_marks_and_no_request_leaves(
     browser: Browser, pages: Path, tmp_path: Path, name: str, screen: str
 ) -> None:
     file, options = pages / f"{name}.html", SCREENS[screen]
-    page = browser.open(file, **options)
-    marks = page.run(MARKS)
+    page = opened(browser, file, **options)
+    marks = page.evaluate(MARKS)
     assert len(marks) >= 2
     assert min(marks) > 0
+    assert page.evaluate(CUT_OFF) == []
     check_quiet(page, file)
-    assert page.run("document.documentElement.scrollWidth") <= options["width"]
-    ground = page.run("getComputedStyle(document.body).backgroundColor")
+    assert page.evaluate("document.documentElement.scrollWidth") <= options["width"]
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") is not options["dark"]
-    assert page.picture(tmp_path / "page.png").stat().st_size > 50_000
+    assert page.screenshot(tmp_path / "page.png", whole=True).stat().st_size > 50_000
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_n04_the_accessibility_tree_names_charts_tables_and_controls(
     browser: Browser, pages: Path, name: str
 ) -> None:
-    page = browser.open(pages / f"{name}.html")
+    page = opened(browser, pages / f"{name}.html")
     nodes = page.accessibility()
     assert sum(role == "heading" for role, _ in nodes) >= 4
     charts = [words for role, words in nodes if role == "graphics-document"]
-    assert len(charts) == page.run("document.querySelectorAll('.rk-chart').length")
+    assert len(charts) == page.evaluate("document.querySelectorAll('.rk-chart').length")
     # Vega names every mark with its values, so that a screen reader can walk a chart.
     assert sum(role == "graphics-symbol" and bool(words) for role, words in nodes) >= len(charts)
     named = {"graphics-document", "table", "button", "searchbox", "region"}
     unnamed = [role for role, words in nodes if role in named and not words]
     assert unnamed == []
-    assert page.run("document.documentElement.lang") == "en"
+    assert page.evaluate("document.documentElement.lang") == "en"
 
 
 def test_n04_tables_sort_and_filter_by_keyboard(browser: Browser, pages: Path) -> None:
-    page = browser.open(pages / "round_report.html")
-    page.run("document.querySelector('.rk-sort').focus()")
+    page = opened(browser, pages / "round_report.html")
+    page.evaluate("document.querySelector('.rk-sort').focus()")
     for wanted in ("ascending", "descending"):
-        page.press("Enter", 13)
-        assert page.run("document.querySelector('th').getAttribute('aria-sort')") == wanted
+        page.press("Enter")
+        assert page.evaluate("document.querySelector('th').getAttribute('aria-sort')") == wanted
     rows = "[...document.querySelector('.rk-table table').tBodies[0].rows].filter(row => !row.hidden).length"
-    everything = page.run(rows)
-    page.run("document.querySelector('.rk-filter input').focus()")
-    browser.send("Input.insertText", text="rejected")
-    assert 0 < page.run(rows) < everything
-    assert page.run("document.querySelector('.rk-filter output').textContent").startswith(
-        f"{page.run(rows)} of"
+    everything = page.evaluate(rows)
+    page.evaluate("document.querySelector('.rk-filter input').focus()")
+    page.type("rejected")
+    assert 0 < page.evaluate(rows) < everything
+    assert page.evaluate("document.querySelector('.rk-filter output').textContent").startswith(
+        f"{page.evaluate(rows)} of"
     )
 
 
 def test_n04_what_is_printed_has_no_controls_and_shows_the_tables(browser: Browser, pages: Path) -> None:
-    page = browser.open(pages / "round_report.html", media="print", dark=True)
-    page.run("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.run("[...document.querySelectorAll('details')].every(details => details.open)")
-    assert page.run("getComputedStyle(document.querySelector('.rk-filter')).display") == "none"
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page = opened(browser, pages / "round_report.html", media="print", dark=True)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("[...document.querySelectorAll('details')].every(details => details.open)")
+    assert page.evaluate("getComputedStyle(document.querySelector('.rk-filter')).display") == "none"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_n12_a_long_table_scrolls_under_its_headings_and_is_printed_whole(
@@ -138,25 +166,28 @@ def test_n12_a_long_table_scrolls_under_its_headings_and_is_printed_whole(
     file = tmp_path / "long.html"
     file.write_text(render_html(nbformat.v4.new_notebook(cells=[cell]), title="long"))
     height = "document.querySelector('.rk-table').getBoundingClientRect().height"
-    page = browser.open(file)
-    assert page.run(height) < 800
-    page.run("document.querySelector('.rk-table').scrollTop = 5000")
+    page = opened(browser, file)
+    assert page.evaluate(height) < 800
+    page.evaluate("document.querySelector('.rk-table').scrollTop = 5000")
     top = "document.querySelector('{}').getBoundingClientRect().top"
-    assert abs(page.run(top.format("th")) - page.run(top.format(".rk-table"))) < 2
-    assert browser.open(file, media="print").run(height) > 10_000
+    assert abs(page.evaluate(top.format("th")) - page.evaluate(top.format(".rk-table"))) < 2
+    assert opened(browser, file, media="print").evaluate(height) > 10_000
 
 
 def test_n05_what_is_planted_in_every_untrusted_field_does_nothing(browser: Browser, hostile: Path) -> None:
-    page = browser.open(hostile)
-    assert page.run(f"document.body.textContent.includes({HOSTILE!r})")
+    page = opened(browser, hostile)
+    assert page.evaluate(f"document.body.textContent.includes({HOSTILE!r})")
     # Whatever a reader can do: open every table, sort by every column, point at every mark.
-    page.run("document.querySelectorAll('details').forEach(details => { details.open = true; })")
-    page.run("document.querySelectorAll('.rk-sort').forEach(button => button.click())")
-    page.run(
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    page.evaluate("document.querySelectorAll('.rk-sort').forEach(button => button.click())")
+    page.evaluate(
         "document.querySelectorAll('.rk-chart svg path').forEach(mark => ['mousemove', 'mouseover', 'click']"
         ".forEach(kind => mark.dispatchEvent(new MouseEvent(kind, {bubbles: true}))))"
     )
-    assert page.run("typeof window.owned") == "undefined"
-    assert page.run("document.querySelectorAll('main img, main iframe, main script:not([type])').length") == 0
+    assert page.evaluate("typeof window.owned") == "undefined"
+    assert (
+        page.evaluate("document.querySelectorAll('main img, main iframe, main script:not([type])').length")
+        == 0
+    )
     check_quiet(page, hostile)
-    assert min(page.run(MARKS)) > 0
+    assert min(page.evaluate(MARKS)) > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -48,6 +50,77 @@ def test_n02_a_wrong_type_is_refused(tmp_path: Path, value: object) -> None:
         run_notebook(source, {"count": value}, tmp_path / "out.ipynb")
     assert codes(refused) == {"wrong-type"}
     assert not (tmp_path / "out.ipynb").exists()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", float("nan")])
+def test_n02_a_number_that_is_none_is_refused(tmp_path: Path, value: object) -> None:
+    source = write_notebook(tmp_path, LAST)
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells[0].source = 'place: str = "x"\ncount: float = 1.0'
+    nbformat.write(notebook, source)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {"count": value}, tmp_path / "out.ipynb")
+    assert codes(refused) == {"wrong-type"}
+
+
+def test_n02_a_copy_with_magics_runs(tmp_path: Path) -> None:
+    cells = ("%matplotlib --list\n!echo {place}", "%%capture\nprint(count)", LAST)
+    source = write_notebook(tmp_path, *cells)
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells[2].source = "%time print('hello')\n!echo {place}"
+    nbformat.write(notebook, source)
+    assert run_notebook(source, {"count": 4}, tmp_path / "out.ipynb").outcome.outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "cell", "code"),
+    [
+        ('place: str = "x"\ncount: int = 3', "if count place:", "malformed"),
+        ('place: str = "x\ncount: int = 3', "print(count)", "malformed"),
+        ('place: str = "x"\ncount: ndarray = 3', "print(count)", "unknown-type"),
+        ('place: str = "x"\ncount: "open(1)" = 3', "print(count)", "unknown-type"),
+    ],
+)
+def test_n02_a_copy_that_is_no_python_is_a_sentence(
+    tmp_path: Path, parameters: str, cell: str, code: str
+) -> None:
+    source = write_notebook(tmp_path, cell, LAST)
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells[0].source = parameters
+    nbformat.write(notebook, source)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {"count": "4"}, tmp_path / "out.ipynb")
+    assert codes(refused) == {code}
+
+
+@pytest.mark.parametrize(
+    ("out", "html", "code"),
+    [
+        ("a.ipynb", "a.ipynb", "same-file"),
+        (".", None, "output-folder"),
+        ("a.ipynb", ".", "output-folder"),
+        ("/proc/a.ipynb", None, "output-folder"),
+        ("a.ipynb", "/proc/a.html", "output-folder"),
+    ],
+)
+def test_n02_a_place_that_takes_no_file_is_refused_before_anything_runs(
+    tmp_path: Path, out: str, html: str | None, code: str
+) -> None:
+    source = write_notebook(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", LAST)
+    with pytest.raises(Refused) as refused:
+        run_notebook(source, {}, tmp_path / out, None if html is None else tmp_path / html)
+    assert codes(refused) == {code}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["example.ipynb"]
+
+
+def test_n02_a_disk_that_takes_no_more_is_a_sentence(tmp_path: Path) -> None:
+    write_notebook(tmp_path, "print('x' * 200_000)", LAST)
+    command = f"ulimit -f 64; exec {sys.executable} -m roundkit notebook example.ipynb --out out.ipynb"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("roundkit: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["example.ipynb"]
 
 
 def test_n02_a_parameter_that_nothing_reads_is_refused(tmp_path: Path) -> None:

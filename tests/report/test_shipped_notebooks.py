@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,22 +18,30 @@ from roundkit.core.errors import Refused
 from roundkit.report import NotebookFailed, copy_notebook, run_notebook, shipped_notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = ("audit_evidence", "explore_ledger", "round_report")
-PLACE = {"audit_evidence": "evidence", "explore_ledger": "places", "round_report": "evidence"}
+REPORTS = ("audit_evidence", "explore_ledger", "pilot_report", "round_report")
+COMMITTED = (*REPORTS, "policy_report")
+PLACE = {
+    "audit_evidence": "evidence",
+    "explore_ledger": "places",
+    "pilot_report": "pilot",
+    "round_report": "evidence",
+}
+PUBLISHED = ROOT / "evidence/agent-task-comparison/pilots/published-2026-09-13"
 
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Evidence under a path with spaces and letters of several scripts."""
+    """Evidence, and a pilot, under a path with spaces and letters of several scripts."""
     base = tmp_path_factory.mktemp("straße 東京 & co")
     export_sample(base / "runde é" / "r01", sample_round(), base / "scratch")
+    shutil.copytree(PUBLISHED, base / "runde é" / "p01")
     return base
 
 
 def shows_something(cell: Any) -> bool:
     """Say whether a reader should see an output: the last line of the cell shows something."""
     last = cell.source.strip().splitlines()[-1]
-    return last.startswith(("report.", "display(", "    display(", "print(", "schedules", "again"))
+    return last.startswith(("report.", "policy.", "display(", "    display(", "print(", "schedules", "again"))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -42,11 +51,11 @@ def test_n01_a_notebook_runs_from_elsewhere_on_a_path_with_spaces(
     work = tmp_path / "arbeit ö"
     work.mkdir()
     monkeypatch.chdir(work)
-    place = elsewhere / "runde é" / "r01"
+    place = elsewhere / "runde é" / ("p01" if PLACE[name] == "pilot" else "r01")
     run = run_notebook(name, {PLACE[name]: str(place)}, Path("out é.ipynb"), Path("out é.html"))
     assert run.outcome.outcome == "done"
     for file in ("out é.ipynb", "out é.html"):
-        assert f"{elsewhere}/" not in (work / file).read_text()
+        assert f"{elsewhere.parent}/" not in (work / file).read_text()
 
 
 def test_n01_a_notebook_runs_on_an_open_round(tmp_path: Path) -> None:
@@ -76,7 +85,7 @@ def test_n02_a_missing_round_and_a_misspelt_parameter_leave_nothing(name: str, t
     assert refused.value.exit_code == 3
     assert f"{PLACE[name]}: str" in str(refused.value)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(NotebookFailed, match=r"no-evidence|no-ledger|no-round"):
+    with pytest.raises(NotebookFailed, match=r"no-evidence|no-ledger|no-pilot|no-round"):
         run_notebook(name, {PLACE[name]: str(tmp_path / "none")}, tmp_path / "out.ipynb", tmp_path / "o.html")
     assert [path.name for path in tmp_path.iterdir()] == ["out.ipynb"]
 
@@ -99,7 +108,7 @@ def test_the_explorer_exports_what_was_filtered(elsewhere: Path, tmp_path: Path)
         run_notebook("explore_ledger", {**given, "campaign": "dmo"}, tmp_path / "out.ipynb")
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", COMMITTED)
 def test_n03_committed_outputs_are_there_and_name_no_place(name: str) -> None:
     text = (ROOT / "notebooks" / f"{name}.ipynb").read_text()
     for place in (str(ROOT), str(Path.home()), "/tmp/", "papermill"):
@@ -113,7 +122,7 @@ def test_n03_committed_outputs_are_there_and_name_no_place(name: str) -> None:
     assert all("def " not in cell.source for cell in cells)
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", COMMITTED)
 def test_n03_nbval_finds_the_committed_outputs(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from support.synthetic import CampaignRepo, knob, scripted_lane
 
+from roundkit.agents.replay_room import RoomFailed
 from roundkit.audit import audit_round
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refused
-from roundkit.core.process import CommandFailed
 from roundkit.models.attempts import AttemptBinding, AttemptRecord, Cost
 from roundkit.models.round_plan import LaneBudget
 from roundkit.rounds import attempts, control
 from roundkit.rounds.close import close
-from roundkit.rounds.drive import replay_lane
+from roundkit.rounds.drive_replay import replay_lane
 from roundkit.rounds.intake import take_in
 from roundkit.rounds.launch import launch
 from roundkit.rounds.layout import RoundFolder, read_plan
@@ -178,7 +178,7 @@ def test_r11_a_replay_that_is_killed_at_its_time_limit_stays_claimed(
     folder = lanes(harness="replay", replay=[commit], attempts=2, attempt_worst_case={"wall_s": 0})
     plan, lines = read_plan(folder), []
     for _ in range(2):
-        with pytest.raises(CommandFailed, match="exit code 124"):
+        with pytest.raises(RoomFailed, match="was ended: deadline"):
             replay_lane(folder, plan, plan.lane("L1"), report=lines.append)
     assert phases(folder) == ["claimed", "claimed"]
     replay_lane(folder, plan, plan.lane("L1"), report=lines.append)

@@ -14,7 +14,7 @@ from support.synthetic import CampaignRepo, campaign_repo, knob, reachable_folde
 
 from roundkit.host.lease import LEASE_ROOT_VARIABLE, holders
 from roundkit.models.ledger import TicketRecord
-from roundkit.models.measurement import ConfinedRun
+from roundkit.models.trial import ConfinedRun
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store

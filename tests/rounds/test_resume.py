@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.synthetic import knob, scripted_lane
 
 from roundkit.core.clock import now_utc
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.rounds.control import pause, resume
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.recording import record_aa

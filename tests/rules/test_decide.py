@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from support.sample_evidence import Lane, SampleRound, Submission, sample_round
 
-from roundkit.models.measurement import ExperimentRecord, VerdictRecord
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.verdict import decide
 
 

@@ -41,7 +41,7 @@ def test_r01_as_an_ordinary_user(open_folder: Path) -> None:
     done = subprocess.run(
         ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", PYTHON, "-m", "pytest",
          "-p", "no:cacheprovider", "tests/rounds/test_round.py", "tests/measure/test_experiment.py",
-         "tests/agents/test_lane_boundary.py"],
+         "tests/agents/test_lane_boundary.py", "tests/pilots/test_run.py", "tests/pilots/test_gateway.py"],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=900,
         env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": f"{ROOT}:{SITE}",
              "PYTHONDONTWRITEBYTECODE": "1"},

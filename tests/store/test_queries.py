@@ -10,7 +10,7 @@ import pytest
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import now_utc
 from roundkit.models.lane import Manifest
-from roundkit.models.measurement import VerdictRecord
+from roundkit.models.verdict import VerdictRecord
 from roundkit.store import RoundStore, open_store
 
 LANES = ("L1", "L2", "L3")

@@ -20,6 +20,7 @@ from roundkit.rounds.locks import hold_lock
 
 STUB: dict[str, Any] = {"provenance": "stub"}
 MODEL = "stub-model"
+TEMPLATE: dict[str, Any] = {"program": "command", "argv": [], "version": None}
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,12 @@ def agent_round(
         for entry in draft["lanes"]:
             harness = lanes[entry["id"]]
             entry.update(harness=harness, model=MODEL, **(lane or {}))
-            if harness in {"claude", "codex"}:
+            if harness in {"claude", "codex", "command"}:
                 entry["agent"] = {
                     **STUB,
                     "executable": str(tools / harness),
                     "readable": [str(tools)],
+                    **({"command": TEMPLATE} if harness == "command" else {}),
                     **(agent or {}),
                 }
 

@@ -185,7 +185,7 @@ main()
 
 
 def stub_folder(root: Path, lanes: Script, **changes: Any) -> Path:
-    """Make a folder with the programs `claude` and `codex` and their script, readable for everybody.
+    """Make a folder with the programs of all harnesses and their script, readable for everybody.
 
     Args:
         root: Folder to make it in.
@@ -206,7 +206,7 @@ def stub_folder(root: Path, lanes: Script, **changes: Any) -> Path:
         **changes,
     }
     (folder / "script.json").write_text(json.dumps(script))
-    for name in ("claude", "codex"):
+    for name in ("claude", "codex", "command"):
         (folder / name).write_text(PROGRAM)
         (folder / name).chmod(0o755)
     return folder

@@ -20,13 +20,16 @@ from typing import Any, BinaryIO
 
 import pytest
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 _POLL_S = 0.05
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = (
     "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check",
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--mute-audio",
 )  # fmt: skip
+# No name has an address and nobody answers, where a network of its own cannot be had.
+_NOWHERE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9")
 _ON_3_AND_4 = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
@@ -44,7 +47,7 @@ _KEYS = {
 
 def find_chromium() -> str | None:
     """Return the browser that this machine has, or None."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 needs_chromium = pytest.mark.skipif(
@@ -61,7 +64,8 @@ class Page:
     """One tab.
 
     Attributes:
-        console: What scripts wrote to the console as warnings and errors, and what they threw.
+        console: What scripts wrote to the console as warnings and errors, what they threw, and what the
+            page's policy forbade; whatever happened before an answer to a command is in it.
         requests: Every URL that the page asked for.
     """
 
@@ -131,39 +135,37 @@ class Page:
         self.send("Input.insertText", text=text)
 
     def resize(self, width: int, height: int) -> None:
-        """Set the size of the viewport, in CSS pixels."""
+        """Set the size of the viewport, in CSS pixels; a narrow one is a phone's."""
         self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+            mobile=width < 600,
+        )  # fmt: skip
 
-    def prefer(self, scheme: str) -> None:
-        """Set the preferred colour scheme, ``light`` or ``dark``."""
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    def prefer(self, *, dark: bool, media: str = "screen") -> None:
+        """Set the reader's colour scheme, and whether the page is on a screen or in ``print``."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.send("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
 
-    def cut_network(self) -> None:
-        """Let no request out any more."""
-        self.send(
-            "Network.emulateNetworkConditions",
-            offline=True,
-            latency=0,
-            downloadThroughput=0,
-            uploadThroughput=0,
-        )
+    def accessibility(self) -> list[tuple[str, str]]:
+        """Return role and name of every node that assistive technology sees."""
+        nodes = self.send("Accessibility.getFullAXTree")["nodes"]
+        return [
+            (str(node["role"]["value"]), str(node.get("name", {}).get("value", "")))
+            for node in nodes
+            if not node["ignored"]
+        ]
 
-    def accessibility_tree(self) -> list[dict[str, Any]]:
-        """Return the nodes that assistive technology sees."""
-        nodes: list[dict[str, Any]] = self.send("Accessibility.getFullAXTree")["nodes"]
-        return nodes
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write a PNG of the viewport, or of the whole page."""
-        done = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def screenshot(self, path: Path, *, whole: bool = False) -> Path:
+        """Write a PNG of the viewport, or of the whole page as far down as it goes."""
+        options: dict[str, Any] = {"format": "png"}
+        if whole:
+            size = self.send("Page.getLayoutMetrics")["cssContentSize"]
+            clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+            options |= {"clip": clip, "captureBeyondViewport": True}
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(done["data"]))
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", **options)["data"]))
+        return path
 
     def close(self) -> None:
         """Close the tab."""
@@ -186,21 +188,30 @@ class Page:
 class Browser:
     """A running browser; one thread reads what it says."""
 
-    def __init__(self, process: subprocess.Popen[bytes], to_it: BinaryIO, from_it: BinaryIO) -> None:
-        self._process, self._to, self._from = process, to_it, from_it
+    def __init__(self, to_it: BinaryIO, from_it: BinaryIO) -> None:
+        self._to, self._from = to_it, from_it
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
         self._pages: dict[str, Page] = {}
         threading.Thread(target=self._read, name="chromium", daemon=True).start()
 
-    def page(self, url: str = "about:blank", *, width: int = 1280, height: int = 900) -> Page:
+    def page(
+        self,
+        url: str = "about:blank",
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        media: str = "screen",
+    ) -> Page:
         """Open a tab."""
         target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
         session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         page = self._pages[session] = Page(self, target, session)
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
             page.send(f"{domain}.enable")
+        page.prefer(dark=dark, media=media)
         page.resize(width, height)
         page.open(url)
         return page
@@ -236,24 +247,43 @@ class Browser:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Run a headless browser with a profile of its own, and end it afterwards."""
+def chromium(*, network: bool = True) -> Iterator[Browser]:
+    """Run a headless browser with a profile of its own, and end it afterwards.
+
+    Args:
+        network: Whether it reaches anything; without one, it has a network namespace of its own where the
+            machine allows that.
+    """
     program = find_chromium()
     assert program is not None, "chromium is not installed: apt-get install chromium"
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
     with tempfile.TemporaryDirectory(prefix="roundkit-browser-", ignore_cleanup_errors=True) as profile:
-        flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else []), f"--user-data-dir={profile}"]
+        words = [program, *_FLAGS, f"--user-data-dir={profile}"]
+        if not network:
+            words = [*_apart(), *words, *_NOWHERE]
+        if not network or os.geteuid() == 0:
+            words.append("--no-sandbox")
         process = subprocess.Popen(
-            [sys.executable, "-c", _ON_3_AND_4, str(their_in), str(their_out), program, *flags],
+            [sys.executable, "-c", _ON_3_AND_4, str(their_in), str(their_out), *words],
             pass_fds=(their_in, their_out), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": profile},
         )  # fmt: skip
         os.close(their_in)
         os.close(their_out)
         with os.fdopen(our_out, "wb") as to_it, os.fdopen(our_in, "rb") as from_it:
             try:
-                yield Browser(process, to_it, from_it)
+                yield Browser(to_it, from_it)
             finally:
                 process.terminate()
                 process.wait(timeout=_PATIENCE_S)
+
+
+def _apart() -> tuple[str, ...]:
+    """Return the words that put a command into a network of its own, where that can be had."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return ()
+    words = (unshare, *(() if os.geteuid() == 0 else ("--map-current-user",)), "--net")
+    return () if subprocess.run([*words, "true"], capture_output=True, check=False).returncode else words

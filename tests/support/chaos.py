@@ -25,7 +25,7 @@ from roundkit.audit import audit_round
 from roundkit.host.devices.fixture import FIXTURE_VARIABLE
 from roundkit.host.lease import holders
 from roundkit.measure.trees import remove_tree
-from roundkit.models.measurement import ExperimentRecord
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.rounds.control import read_status
 from roundkit.store import open_store
 

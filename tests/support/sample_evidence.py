@@ -36,6 +36,7 @@ from roundkit.models.campaign import (
     TestPlan,
 )
 from roundkit.models.evidence import SecretReveal
+from roundkit.models.experiment import DeviceReading, ExperimentRecord, Lease, SideIdentity
 from roundkit.models.instruments import InstructionCount, ProcessCount
 from roundkit.models.lane import Manifest, ManifestEntry
 from roundkit.models.lane_agent import LaneAgent
@@ -48,18 +49,6 @@ from roundkit.models.ledger import (
     RoundLedger,
     TicketRecord,
 )
-from roundkit.models.measurement import (
-    ConfinedRun,
-    DeviceReading,
-    ExperimentRecord,
-    Lease,
-    Role,
-    RunSpec,
-    SideIdentity,
-    Trial,
-    TrialResources,
-    VerdictRecord,
-)
 from roundkit.models.round_plan import (
     CompositionPolicy,
     DeviceSet,
@@ -69,6 +58,9 @@ from roundkit.models.round_plan import (
     LaneBudget,
     RoundPlan,
 )
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import ConfinedRun, Role, Trial, TrialResources
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.attempts import account, next_binding
 from roundkit.rules.drift import aa_check
 from roundkit.rules.identity import experiment_name, ticket_key, ticket_name
@@ -721,7 +713,7 @@ def _until_decided(bench: _Bench, *arguments: Any) -> list[ExperimentRecord]:
     ran: list[ExperimentRecord] = []
     while True:
         record = _experiment(bench, *arguments, attempt=len(ran) + 1)
-        if not is_measured_again(record, decide(record, bench.spec), ran, bench.spec.gates.remeasure_limit):
+        if not is_measured_again(record, decide(record, bench.spec), ran, bench.spec.gates):
             return [*ran, record]
         ran.append(record)
 

@@ -6,15 +6,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.contract import (
+    GATEWAY_NAME,
+    AgentCommand,
+    AgentOutput,
+    AgentResult,
+    AgentTask,
+    Preflight,
+    StateReader,
+)
 from roundkit.agents.drivers.common import (
     added,
     count,
     credentials,
     end_from_outside,
+    events,
+    grown,
     larger,
     last_words,
     mapping,
@@ -25,7 +35,7 @@ from roundkit.agents.drivers.common import (
     readable,
     text,
 )
-from roundkit.agents.lane_boundary import HOME
+from roundkit.agents.lane_boundary import HOME, HomeFile
 from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
 from roundkit.models.lane_agent import ListPrice
 from roundkit.models.round_plan import HarnessName
@@ -37,6 +47,7 @@ _CAP_SUBTYPES = frozenset({"error_max_turns", "error_max_budget_usd"})
 _UNDOCUMENTED = frozenset({"--max-turns"})
 _MICRO = 1_000_000
 _CONFIG = ".claude"
+_MCP_FILE = PurePosixPath("mcp.json")
 _MADE_UP = "<synthetic>"
 _MOST_TRANSCRIPT_BYTES = 64 << 20
 _SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
@@ -73,6 +84,7 @@ class Claude:
             key_variables=task.agent.key_variables,
             hosts=task.agent.hosts,
             credentials=credentials(task),
+            files=() if task.gateway is None else (HomeFile(task.gateway.configuration(), _MCP_FILE),),
             readable=readable(task),
         )
 
@@ -92,6 +104,9 @@ def _arguments(task: AgentTask) -> Iterator[str]:
     if task.caps.micro_usd is not None:
         yield from ("--max-budget-usd", f"{task.caps.micro_usd / _MICRO:.6f}")
     yield from ("--permission-mode", "dontAsk", "--strict-mcp-config", "--setting-sources", "")
+    if task.gateway is not None:
+        # No tool of its own: with one of them gone, a model takes the next.
+        yield from ("--mcp-config", str(HOME / _MCP_FILE), "--tools", "")
     # Takes all that follows, so that nothing may follow.
     yield from ("--allowedTools", *_permissions(task))
 
@@ -101,6 +116,10 @@ def _permissions(task: AgentTask) -> Iterator[str]:
 
     A rule for a command holds for that way of writing it alone, so each way is listed.
     """
+    if task.gateway is not None:
+        yield f"mcp__{GATEWAY_NAME}"
+        yield from task.agent.allowed_tools
+        return
     yield from _READING
     for tool in ("Edit", "Write"):
         for glob in task.lane.globs:
@@ -136,6 +155,7 @@ class ClaudeMeter:
 
     task: AgentTask
     _messages: dict[str, TokenCounts] = field(default_factory=dict)
+    _tokens: TokenCounts = field(default_factory=TokenCounts)
     _turns: set[str] = field(default_factory=set)
     _session: str | None = None
     _model: str | None = None
@@ -177,7 +197,7 @@ class ClaudeMeter:
         words = text(result.get("result")) or subtype
         if subtype in _CAP_SUBTYPES:
             return AgentResult(usage, "budget", subtype, denied)
-        if result.get("is_error") is True or subtype != "success":
+        if result.get("is_error") is not False or subtype != "success":
             return AgentResult(usage, "provider-error", words, denied)
         return AgentResult(usage, "exited", "", denied)
 
@@ -194,8 +214,7 @@ class ClaudeMeter:
         if self._session is None or not _SESSION_ID.match(self._session):
             return
         for content in state(f"{_CONFIG}/projects/*/{self._session}.jsonl", _MOST_TRANSCRIPT_BYTES):
-            for line in content.decode("utf-8", "replace").splitlines():
-                event = parse_event(line)
+            for event in events(content):
                 if event.get("type") == "assistant":
                     self._take_message(event)
 
@@ -205,17 +224,18 @@ class ClaudeMeter:
             return
         name = text(message.get("id")) or f"event {len(self._messages)}"
         self._model = text(message.get("model")) or self._model
-        tokens = _tokens(mapping(message.get("usage")))
-        self._messages[name] = larger(self._messages.get(name, tokens), tokens)
+        tokens, before = _tokens(mapping(message.get("usage"))), self._messages.get(name, TokenCounts())
+        self._messages[name] = now = larger(before, tokens)
+        # Kept as a sum: a long session has thousands of messages, and its caps are looked at after each.
+        self._tokens = added(self._tokens, grown(before, now))
         if event.get("parent_tool_use_id") is None:
             self._turns.add(name)
 
     def _so_far(self) -> Usage:
-        tokens = reduce(added, self._messages.values(), TokenCounts())
-        dollars = _by_list(self.task.agent.prices, tokens)
+        dollars = _by_list(self.task.agent.prices, self._tokens)
         return Usage(
             turns=len(self._turns),
-            tokens=tokens,
+            tokens=self._tokens,
             micro_usd=dollars,
             basis="none" if dollars is None else "list-price",
             session_id=self._session,

@@ -9,11 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, AgentTask, Preflight, StateReader
+from roundkit.agents.contract import (
+    GATEWAY_NAME,
+    AgentCommand,
+    AgentOutput,
+    AgentResult,
+    AgentTask,
+    Preflight,
+    StateReader,
+)
 from roundkit.agents.drivers.common import (
     count,
     credentials,
     end_from_outside,
+    events,
+    larger,
     last_words,
     mapping,
     over_cap,
@@ -28,6 +38,7 @@ from roundkit.models.round_plan import HarnessName
 
 _CODEX_HOME = PurePosixPath(".codex")
 _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
+_NO_SHELL = {"shell_tool": False, "unified_exec": False}
 _MOST_SESSION_BYTES = 64 << 20
 _SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
@@ -81,10 +92,11 @@ def _configuration(task: AgentTask) -> bytes:
         settings["model_reasoning_effort"] = agent.effort
     base_url = agent.environment.get("OPENAI_BASE_URL")
     tables = [
+        *_gateway_tables(task),
         "[analytics]\nenabled = false\n",
         "[history]\npersistence = 'none'\n",
         # A snapshot of its shell's variables would stay behind with the key in it when it is killed.
-        "[features]\nshell_snapshot = false\n",
+        "[features]\n" + _toml({"shell_snapshot": False, **({} if task.gateway is None else _NO_SHELL)}),
         "[shell_environment_policy]\n" + _toml({"exclude": list(agent.key_variables)}),
     ]
     if base_url is not None or agent.key_variables:
@@ -98,6 +110,12 @@ def _configuration(task: AgentTask) -> bytes:
             provider["env_key"] = agent.key_variables[0]
         tables.append("[model_providers.lane]\n" + _toml(provider))
     return "\n".join([_toml(settings), *tables]).encode()
+
+
+def _gateway_tables(task: AgentTask) -> Iterator[str]:
+    if task.gateway is not None:
+        program, *arguments = task.gateway.argv
+        yield f"[mcp_servers.{GATEWAY_NAME}]\n" + _toml({"command": program, "args": arguments})
 
 
 def _toml(values: dict[str, object]) -> str:
@@ -173,8 +191,7 @@ class CodexMeter:
         pattern = f"{_CODEX_HOME}/sessions/**/rollout-*{self._session}*.jsonl"
         for content in state(pattern, _MOST_SESSION_BYTES):
             answers, records = 0, 0
-            for line in content.decode("utf-8", "replace").splitlines():
-                event = parse_event(line)
+            for event in events(content):
                 payload = mapping(event.get("payload"))
                 if event.get("type") == "turn_context":
                     self._model = text(payload.get("model")) or self._model
@@ -194,8 +211,10 @@ class CodexMeter:
         read, cached = count(usage.get("input_tokens")), count(usage.get("cached_input_tokens"))
         if read is None:
             return
-        self._tokens = TokenCounts(
+        taken = TokenCounts(
             input=max(0, read - (cached or 0)),
             cached_input=cached,
             output=count(usage.get("output_tokens")),
         )
+        # A total that shrinks is none.
+        self._tokens = larger(self._tokens, taken)

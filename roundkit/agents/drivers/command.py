@@ -10,6 +10,7 @@ from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, Age
 from roundkit.agents.drivers.common import (
     credentials,
     end_from_outside,
+    events,
     last_words,
     over_cap,
     parse_event,
@@ -24,7 +25,8 @@ from roundkit.models.lane_command import CommandTemplate
 from roundkit.models.round_plan import HarnessName
 
 PROMPT_FILE = PurePosixPath("lane-prompt.md")
-PLACEHOLDERS = ("lane", "clone", "prompt_file", "model", "deadline_s")
+MCP_FILE = PurePosixPath("mcp.json")
+PLACEHOLDERS = ("lane", "clone", "prompt_file", "mcp_config", "model", "deadline_s")
 _MOST_STATE_BYTES = 64 << 20
 _MODEL = "{model}"
 _THEN_SUBMIT = '"$@"; code=$?; .roundkit/round submit >&2; exit $code'
@@ -66,7 +68,7 @@ class Command:
             key_variables=task.agent.key_variables,
             hosts=task.agent.hosts,
             credentials=credentials(task),
-            files=(HomeFile(prompt, PROMPT_FILE),) if by_file else (),
+            files=(*((HomeFile(prompt, PROMPT_FILE),) if by_file else ()), *_gateway_files(task)),
             readable=readable(task),
             git_read_only=not template.git_writable,
         )
@@ -92,6 +94,10 @@ def template_of(task: AgentTask) -> CommandTemplate:
     return task.agent.command
 
 
+def _gateway_files(task: AgentTask) -> tuple[HomeFile, ...]:
+    return () if task.gateway is None else (HomeFile(task.gateway.configuration(), MCP_FILE),)
+
+
 def filled(argument: str, words: Mapping[str, str]) -> str:
     """Return a text with its placeholders filled in; braces around anything else stay."""
     for name, value in words.items():
@@ -104,6 +110,7 @@ def _words(task: AgentTask) -> dict[str, str]:
         "lane": task.lane.id,
         "clone": str(task.clone),
         "prompt_file": str(HOME / PROMPT_FILE),
+        "mcp_config": str(HOME / MCP_FILE),
         "model": task.lane.model or "",
         "deadline_s": str(int(task.remaining_s)),
     }
@@ -164,8 +171,8 @@ class CommandMeter:
     def _take_files(self, state: StateReader) -> None:
         self._rows = self._fresh()
         for content in state(self._rule.of, _MOST_STATE_BYTES):
-            for line in content.decode("utf-8", "replace").splitlines():
-                self._rows.take(parse_event(line))
+            for row in events(content):
+                self._rows.take(row)
 
     def _fresh(self) -> RowUsage:
         return RowUsage(self._rule, self.task.agent.prices)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from roundkit.agents.contract import AgentOutput, AgentTask
 from roundkit.agents.lane_boundary import HOME, Credential
+from roundkit.core.text import visible
 from roundkit.host.confine import Mount
 from roundkit.models.agent_run import AgentEnd, TokenCounts, Usage
 from roundkit.models.round_plan import LaneBudget
@@ -16,6 +18,8 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 _DETAIL_CHARACTERS = 300
 _MISSING_EXIT = 127
+_MOST_COUNT = 10**12
+_MOST_SUM = 10**15
 
 
 def private_environment(task: AgentTask) -> dict[str, str]:
@@ -72,19 +76,27 @@ def parse_event(line: str) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def events(content: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the JSON object of each line of an agent's file; empty for a line that holds none."""
+    # Not splitlines: JSON may hold U+2028 and its like as they are, and they end no line.
+    return map(parse_event, content.decode("utf-8", "replace").split("\n"))
+
+
 def mapping(value: object) -> dict[str, Any]:
     """Return a value that should be an object; empty if it is none."""
     return value if isinstance(value, dict) else {}
 
 
 def count(value: object) -> int | None:
-    """Return a value that should be a count; None if it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a value that should be a count; None if it is none, or more than anybody ever used."""
+    number = value if isinstance(value, int) and not isinstance(value, bool) else None
+    return number if number is not None and 0 <= number <= _MOST_COUNT else None
 
 
 def text(value: object) -> str | None:
-    """Return a value that should be a short text; None if it is none."""
-    return value[:_DETAIL_CHARACTERS] if isinstance(value, str) and value else None
+    """Return a value that should be a short text, as one line that can be shown; None if it is none."""
+    words = value[:_DETAIL_CHARACTERS].split() if isinstance(value, str) else []
+    return visible(" ".join(words)) or None
 
 
 def micro_usd(value: object) -> int | None:
@@ -95,22 +107,33 @@ def micro_usd(value: object) -> int | None:
     return -int(-number * 1_000_000 // 1)
 
 
+def total(first: int | None, second: int | None) -> int | None:
+    """Return two amounts added up, the unknown left out; None where both are. It stays within exact JSON."""
+    known = [value for value in (first, second) if value is not None]
+    return min(sum(known), _MOST_SUM) if known else None
+
+
+def most(first: int | None, second: int | None) -> int | None:
+    """Return the larger of two amounts of one thing; None where both are unknown."""
+    return max((value for value in (first, second) if value is not None), default=None)
+
+
 def added(first: TokenCounts, second: TokenCounts) -> TokenCounts:
     """Return two counts added up, class by class."""
-    totals = {}
-    for name in TokenCounts.model_fields:
-        known = [value for value in (getattr(first, name), getattr(second, name)) if value is not None]
-        totals[name] = sum(known) if known else None
-    return TokenCounts(**totals)
+    names = TokenCounts.model_fields
+    return TokenCounts(**{name: total(getattr(first, name), getattr(second, name)) for name in names})
 
 
 def larger(first: TokenCounts, second: TokenCounts) -> TokenCounts:
     """Return the larger of two counts of one thing, class by class."""
-    most = {}
-    for name in TokenCounts.model_fields:
-        known = [value for value in (getattr(first, name), getattr(second, name)) if value is not None]
-        most[name] = max(known, default=None)
-    return TokenCounts(**most)
+    names = TokenCounts.model_fields
+    return TokenCounts(**{name: most(getattr(first, name), getattr(second, name)) for name in names})
+
+
+def grown(before: TokenCounts, now: TokenCounts) -> TokenCounts:
+    """Return by how much a count has grown, class by class; null where it is unknown still."""
+    amounts = {name: (getattr(before, name) or 0, getattr(now, name)) for name in TokenCounts.model_fields}
+    return TokenCounts(**{name: None if new is None else new - old for name, (old, new) in amounts.items()})
 
 
 def over_cap(caps: LaneBudget, usage: Usage) -> bool:
@@ -132,7 +155,8 @@ def end_from_outside(output: AgentOutput) -> tuple[AgentEnd, str] | None:
         return output.stopped, "roundkit ended it"
     if execution.end_reason == "setup-failed" or execution.wall_s is None:
         return "preflight", f"it was never started: {execution.detail or execution.end_reason}"
-    if execution.exit_code == _MISSING_EXIT:
+    # One that spoke was started, whatever it ends with.
+    if execution.exit_code == _MISSING_EXIT and not output.spoke:
         return "preflight", f"its program cannot be run: {last_words(output)}"
     if execution.end_reason != "exited":
         number = f" {execution.signal}" if execution.signal else ""
@@ -143,4 +167,4 @@ def end_from_outside(output: AgentOutput) -> tuple[AgentEnd, str] | None:
 def last_words(output: AgentOutput) -> str:
     """Return the last line that an agent wrote to standard error, shortened."""
     lines = output.execution.stderr_tail.strip().splitlines()
-    return lines[-1][:_DETAIL_CHARACTERS] if lines else "it said nothing"
+    return (text(lines[-1]) if lines else None) or "it said nothing"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from roundkit.host.confine import Execution, Limits, Mount, confined_execute
 
 _AT = Path("/swarmflow")
 _MOST_LINE_BYTES = 1 << 20
+_MOST_LOG_LINES = 1000
 ENGINE_PACKAGE = Path("openjiuwen/agent_teams/workflow/engine/__init__.py")
 
 
@@ -174,7 +176,7 @@ class _Conversation:
     answers: IO[bytes]
     result: Any = None
     error: str | None = None
-    log: list[str] = field(default_factory=list)
+    log: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LOG_LINES))
     _dropped: set[int] = field(default_factory=set)
     _lanes: dict[str, threading.Lock] = field(default_factory=dict)
     _sending: threading.Lock = field(default_factory=threading.Lock)
@@ -194,11 +196,10 @@ class _Conversation:
         with ThreadPoolExecutor(thread_name_prefix="worker") as workers:
             while line := asked.readline(_MOST_LINE_BYTES):
                 message = _parsed(line)
-                if "call" in message:
-                    call = WorkerCall(int(message["call"]), str(message.get("lane")))
-                    workers.submit(self._answer, call)
-                elif "cancel" in message:
-                    self._dropped.add(int(message["cancel"]))
+                if _is_number(message.get("call")):
+                    workers.submit(self._answer, WorkerCall(message["call"], str(message.get("lane"))))
+                elif _is_number(message.get("cancel")):
+                    self._dropped.add(message["cancel"])
                 elif "log" in message:
                     self.log.append(str(message["log"]))
                 elif "result" in message:
@@ -218,11 +219,17 @@ class _Conversation:
             return {"refused": str(refusal)}
         except RoundkitError as failure:
             return {"failed": str(failure)}
+        except Exception as failure:  # an engine that gets no answer waits until its deadline
+            return {"failed": f"{type(failure).__name__}: {failure}"}
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from roundkit.agents.drivers.common import added, count, micro_usd, text
+from roundkit.agents.drivers.common import added, count, larger, micro_usd, most, text, total
 from roundkit.models.agent_run import TokenCounts, Usage
 from roundkit.models.lane_agent import ListPrice
 from roundkit.models.lane_command import UsageRule
@@ -42,11 +42,13 @@ class RowUsage:
         tokens, dollars = _tokens(rule, row), micro_usd(_at(row, rule.usd))
         turns = count(_at(row, rule.turns))
         if rule.take == "last":
-            self._tokens, self._dollars, self._turns = tokens, dollars, turns
+            # Totals never shrink: whatever a later row says, that much was used before.
+            self._tokens = larger(self._tokens, tokens)
+            self._dollars, self._turns = most(self._dollars, dollars), most(self._turns, turns)
             return
         self._tokens = added(self._tokens, tokens)
-        self._dollars = _sum(self._dollars, dollars)
-        self._turns = _sum(self._turns, turns if rule.turns is not None else 1)
+        self._dollars = total(self._dollars, dollars)
+        self._turns = total(self._turns, turns if rule.turns is not None else 1)
 
     def usage(self, *, partial: bool) -> Usage:
         """Return what is known so far.
@@ -75,7 +77,7 @@ def _tokens(rule: UsageRule, row: Mapping[str, Any]) -> TokenCounts:
         input=read,
         cached_input=cached,
         cache_write=count(_at(row, rule.cache_write)),
-        output=_sum(count(_at(row, rule.output)), count(_at(row, rule.reasoning))),
+        output=total(count(_at(row, rule.output)), count(_at(row, rule.reasoning))),
     )
 
 
@@ -96,8 +98,3 @@ def _at(row: Any, path: str | None) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _sum(first: int | None, second: int | None) -> int | None:
-    known = [value for value in (first, second) if value is not None]
-    return sum(known) if known else None

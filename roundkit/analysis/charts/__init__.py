@@ -10,6 +10,8 @@ from roundkit.analysis.charts.comparison import pair_gains
 from roundkit.analysis.charts.composition import composition_chain, interaction_ratios
 from roundkit.analysis.charts.machine import aa_history, device_timeline, queue_wait
 from roundkit.analysis.charts.overview import gain_distribution, rounds_over_time, verdict_counts
+from roundkit.analysis.charts.pilots import pilot_calls, pilot_outcomes
+from roundkit.analysis.charts.policy import runs_and_bounds, time_to_target
 from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
 from roundkit.analysis.charts.waves import (
@@ -32,12 +34,16 @@ __all__ = [
     "gains",
     "interaction_ratios",
     "pair_gains",
+    "pilot_calls",
+    "pilot_outcomes",
     "queue_wait",
     "raw_samples",
     "refusals_by_source",
     "reject_reasons",
     "rounds_over_time",
+    "runs_and_bounds",
     "throughput_by_workers",
     "ticket_against_rerun",
+    "time_to_target",
     "verdict_counts",
 ]

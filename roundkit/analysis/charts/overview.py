@@ -149,6 +149,7 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
     names = ("new incumbent", "the incumbent stays", "the first incumbent")
     shapes = ("circle", "diamond", "square")
+    legend = alt.Legend(columns=2)  # three of these names are wider than a phone
     x = alt.X(
         "number:Q",
         title="closed rounds of the campaign, in order of time",
@@ -164,8 +165,12 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     points = alt.Chart().mark_point(filled=True, opacity=1).encode(
         x=x, y=y, tooltip=tips,
-        color=alt.Color("result:N", scale=alt.Scale(domain=names, range=(BLUE, GREY, INK)), title=None),
-        shape=alt.Shape("result:N", scale=alt.Scale(domain=names, range=shapes), title=None),
+        color=alt.Color(
+            "result:N", scale=alt.Scale(domain=names, range=(BLUE, GREY, INK)), title=None, legend=legend
+        ),
+        shape=alt.Shape(
+            "result:N", scale=alt.Scale(domain=names, range=shapes), title=None, legend=legend
+        ),
     )  # fmt: skip
     words = (
         alt.Chart()

@@ -11,7 +11,8 @@ from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
 from roundkit.models.campaign import Direction
 from roundkit.models.comparison import Comparison
-from roundkit.models.measurement import ExperimentRecord, Side, Trial
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.trial import Side, Trial
 
 PyperfUnit = Literal["second", "byte", "integer"]
 

@@ -62,7 +62,7 @@ def _exit_codes(result: dict[str, Any], count: int, place: str) -> list[int | No
     if "exit_codes" not in result:
         return [None] * count
     codes = take(result, "exit_codes", list, place, _TOOL)
-    if len(codes) != count or any(code is not None and type(code) is not int for code in codes):
+    if len(codes) != count or not all(code is None or _is_code(code) for code in codes):
         raise refuse(
             "import-value",
             f"here belong {count} exit codes, one for each of the times",
@@ -70,3 +70,8 @@ def _exit_codes(result: dict[str, Any], count: int, place: str) -> list[int | No
             remedy="give a file that hyperfine wrote",
         )
     return list(codes)
+
+
+def _is_code(code: object) -> bool:
+    # What a process can end with, in the C types of every system.
+    return type(code) is int and -(2**31) <= code < 2**32

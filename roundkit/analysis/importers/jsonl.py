@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from roundkit.analysis.columns import TABLES, check_frame, schema_of
+from roundkit.analysis.columns import TABLES, schema_of
+from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import known
+from roundkit.analysis.importers import values as foreign
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refusal, Refused, refuse
 
@@ -91,21 +91,17 @@ def _typed(value: object, dtype: pl.DataType) -> object:
     Raises:
         ValueError: it is of another kind.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     match dtype:
-        case pl.Float64() if number:
-            return float(value)  # type: ignore[arg-type]
-        case pl.Int64() if number and isinstance(value, int):
-            return value
+        case pl.Float64():
+            return foreign.real(value)
+        case pl.Int64():
+            return foreign.whole(value)
         case pl.String() if isinstance(value, str):
-            return value
+            return foreign.text(value)
         case pl.Boolean() if isinstance(value, bool):
             return value
         case pl.Datetime() if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None:
-                raise ValueError(f"{value!r} has no timezone")
-            return moment.astimezone(UTC)
+            return foreign.moment(value)
         case pl.List() if isinstance(value, list):
-            return [_typed(item, pl.Float64()) for item in value]
+            return [foreign.real(item) for item in value]
     raise ValueError(f"{value!r} does not fit {dtype}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from roundkit.analysis.importers import values as foreign
 from roundkit.analysis.importers.samples import read_document, take
 from roundkit.analysis.importers.tickets import NOT_COMPARED, Frames, gain_of, ticket_frames
 from roundkit.core.errors import refuse
@@ -54,7 +55,8 @@ def read_openevolve(
 
 
 def _program(file: Path) -> dict[str, Any]:
-    document = read_document(file, _TOOL)
+    # An evaluator may give NaN or an infinity, and OpenEvolve writes them as they are.
+    document = read_document(file, _TOOL, constants=True)
     place = f"programs/{file.name}"
     metadata = document.get("metadata") or {}
     return {
@@ -62,15 +64,27 @@ def _program(file: Path) -> dict[str, Any]:
         "parent_id": document.get("parent_id"),
         "iteration_found": take(document, "iteration_found", int, place, _TOOL),
         "timestamp": take(document, "timestamp", float, place, _TOOL),
+        "intake_utc": _moment(document["timestamp"], f"{place}.timestamp"),
         "metrics": take(document, "metrics", dict, place, _TOOL),
         "island": metadata.get("island") if isinstance(metadata, dict) else None,
         "changes": metadata.get("changes") if isinstance(metadata, dict) else None,
     }
 
 
+def _moment(timestamp: object, place: str) -> datetime:
+    try:
+        return foreign.moment(timestamp)
+    except ValueError as error:
+        raise refuse(
+            "import-value", str(error), place=place, remedy=f"give a file that {_TOOL} wrote"
+        ) from error
+
+
 def _score(program: Mapping[str, Any], metric: str) -> float | None:
-    value = program["metrics"].get(metric)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    try:
+        return foreign.real(program["metrics"].get(metric))
+    except ValueError:
+        return None
 
 
 def _row(
@@ -87,13 +101,13 @@ def _row(
         "state": "measured",
         "verdict": NOT_COMPARED,
         "reason": "best" if program["id"] == best else "evaluated",
-        "sentence": program["changes"] if isinstance(program["changes"], str) else None,
+        "sentence": foreign.text(program["changes"]) if isinstance(program["changes"], str) else None,
         "gain": gain,
         "missing": None if gain is not None else _why_none(parent, before, score),
         "baseline_median": before,
         "candidate_median": score,
         "selected": program["id"] == best,
-        "intake_utc": datetime.fromtimestamp(program["timestamp"], UTC),
+        "intake_utc": program["intake_utc"],
     }
 
 
@@ -101,5 +115,5 @@ def _why_none(parent: object, before: float | None, score: float | None) -> str:
     if parent is None:
         return "it has no parent"
     if score is None:
-        return "no score"
+        return "no finite score"
     return "its parent has no score here" if before is None else "a ratio of scores at or below zero"

@@ -54,7 +54,7 @@ def _rows(benchmark: Any, shared: Mapping[str, Any], path: Path, place: str) -> 
     own = benchmark if isinstance(benchmark, dict) else {}
     metadata = {**shared, **_metadata(own, place)}
     name = take(metadata, "name", str, f"{place}.metadata", _TOOL)
-    unit = str(metadata.get("unit", _UNIT))
+    unit = take({"unit": _UNIT, **metadata}, "unit", str, f"{place}.metadata", _TOOL)
     runs = take(own, "runs", list, place, _TOOL)
     measured = [(number, run) for number, run in enumerate(runs) if isinstance(run, dict) and "values" in run]
     for run_number, (number, run) in enumerate(measured):

@@ -7,7 +7,6 @@ best kept before it, without a repetition: nothing there says whether a differen
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,19 +62,24 @@ def read_results_tsv(
 
 def _read(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
     except UnicodeDecodeError as error:
         raise refuse("import-value", "this is no UTF-8 text", place=path.name, remedy=_REMEDY) from error
-    rows = [
-        (number, row)
-        for number, row in enumerate(csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE), 1)
-        if any(cell.strip() for cell in row)
-    ]
+    # Lines end at line feeds alone: other characters that some call line ends stand in descriptions.
+    split = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), 1)]
+    rows = [(number, row) for number, row in split if any(cell.strip() for cell in row)]
     if not rows:
         raise refuse("import-key", "the file is empty", place=path.name, remedy=_REMEDY)
     header = [cell.strip() for cell in rows[0][1]]
+    if twice := sorted({column for column in header if header.count(column) > 1}):
+        raise refuse(
+            "import-key",
+            f"the column {twice[0]!r} stands there twice",
+            place=f"{path.name}:1",
+            remedy=_REMEDY,
+        )
     lines = []
     for number, row in rows[1:]:
         if len(row) != len(header):
@@ -133,7 +137,8 @@ def _why_none(status: str, best: float | None) -> str:
 
 def _number(text: str, place: str) -> float:
     try:
-        value = float(text)
+        # Python reads 1_000 as a number, and no tool writes one so.
+        value = math.nan if "_" in text else float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

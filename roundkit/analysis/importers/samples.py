@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
-from roundkit.analysis.columns import Column, check_columns
+from roundkit.analysis.columns import Column
+from roundkit.analysis.door import check_columns
+from roundkit.analysis.importers import values as foreign
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import refuse
 
@@ -32,12 +34,20 @@ _WORDS: dict[type, str] = {
     list: "a list",
     str: "a text",
     float: "a number",
-    int: "a number",
+    int: "a whole number",
 }
 
 
-def read_document(path: Path, tool: str) -> dict[str, Any]:
+_EXACTLY: dict[type, Callable[[object], Any]] = {float: foreign.real, int: foreign.whole}
+
+
+def read_document(path: Path, tool: str, *, constants: bool = False) -> dict[str, Any]:
     """Read a file that holds one JSON object.
+
+    Args:
+        path: The file.
+        tool: What is said to have written it.
+        constants: Whether the tool's JSON may hold ``NaN`` and infinities.
 
     Raises:
         Refused: ``missing-file``, ``malformed`` or ``import-value``.
@@ -46,7 +56,7 @@ def read_document(path: Path, tool: str) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as error:
         raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
-    return _as(dict, parse_json(data, place=str(path)), str(path), tool)
+    return _as(dict, parse_json(data, place=str(path), constants=constants), str(path), tool)
 
 
 def take(row: Mapping[str, Any], key: str, kind: type[Kind], place: str, tool: str) -> Kind:
@@ -55,7 +65,7 @@ def take(row: Mapping[str, Any], key: str, kind: type[Kind], place: str, tool: s
     Args:
         row: The object that holds it.
         key: The key.
-        kind: Type of the value; ``float`` takes whole numbers too.
+        kind: Type of the value; ``float`` takes whole numbers too, and is finite.
         place: The file, and where in it the object stands.
         tool: What is said to have written the file.
 
@@ -83,11 +93,17 @@ def samples_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def _as(kind: type[Kind], value: object, place: str, tool: str) -> Kind:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if kind in _EXACTLY:
+        try:
+            exact: Kind = _EXACTLY[kind](value)
+        except ValueError as error:
+            message = f"here belongs {_WORDS[kind]}: {error}"
+            raise refuse("import-value", message, place=place, remedy=_remedy(tool)) from error
+        return exact
+    if not isinstance(value, kind):
         raise refuse("import-value", f"here belongs {_WORDS[kind]}", place=place, remedy=_remedy(tool))
-    return value
+    fitting: Any = foreign.text(value) if isinstance(value, str) else value
+    return fitting  # type: ignore[no-any-return]
 
 
 def _remedy(tool: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from roundkit.analysis.columns import check_frame, schema_of
+from roundkit.analysis.columns import schema_of
+from roundkit.analysis.door import check_frame
 from roundkit.models.campaign import Direction
 
 Frames = dict[str, pl.LazyFrame]
@@ -20,7 +22,8 @@ def gain_of(baseline: float | None, candidate: float | None, direction: Directio
     """Return the gain as a fraction: ``1 - candidate / baseline`` or its mirror; None without meaning."""
     if baseline is None or candidate is None or baseline <= 0 or candidate <= 0:
         return None
-    return 1 - candidate / baseline if direction == "lower" else 1 - baseline / candidate
+    gain = 1 - candidate / baseline if direction == "lower" else 1 - baseline / candidate
+    return gain if math.isfinite(gain) else None
 
 
 def ticket_frames(

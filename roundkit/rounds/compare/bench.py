@@ -18,8 +18,8 @@ from roundkit.measure.trees import copy_tree, list_files
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.comparison import ComparisonPlan
 from roundkit.models.instruments import Instrument
-from roundkit.models.measurement import RunSpec
 from roundkit.models.round_plan import DeviceSet, Tightening
+from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.compare.instruments import METRICS
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located

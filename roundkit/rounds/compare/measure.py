@@ -4,44 +4,37 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit import __version__
 from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.progress import SILENT, Progress
 from roundkit.host.devices import machine_identity
 from roundkit.host.lease import default_lease_root
 from roundkit.host.tuning import read_tuning
 from roundkit.measure.broke import DeviceBusy
-from roundkit.measure.experiment import Progress
 from roundkit.measure.materialized import Checkout
 from roundkit.measure.pool import DevicePool, LocalPool
 from roundkit.models.comparison import Comparison, Environment
-from roundkit.models.measurement import (
-    ExperimentRecord,
-    MeasurementRequest,
-    Purpose,
-    RunSpec,
-    Side,
-    SideRef,
-    VerdictRecord,
-)
+from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import MeasurementRequest, Purpose, SideRef
 from roundkit.models.round_plan import DeviceSet
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Side
+from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import Built, build_checkout
 from roundkit.rounds.compare.bench import CompareBench, open_bench
 from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import no_room, workplace
 from roundkit.rounds.stopping import StopRequest, record_or_stop, stop_on_signal
+from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.comparison import SUBJECT, limit_hint, measures_again, unbuilt_verdict
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks
 from roundkit.rules.schedule import plan_schedule
 from roundkit.rules.verdict import decide
-
-Announce = Callable[[str], None]
-"""Takes one line for each thing that happens."""
 
 STOPPING = "stopping once the running command has ended; Ctrl-C again stops at once"
 AT_ONCE = "stopped at once; nothing was kept"
@@ -60,8 +53,7 @@ class Runner:
 
     pool: DevicePool
     stop: StopRequest
-    report: Announce
-    progress: Progress | None
+    progress: Progress
 
     def check_stop(self) -> None:
         """Raise where somebody asked for the end.
@@ -80,7 +72,7 @@ class Runner:
             Stopped: somebody asked for the end.
         """
         try:
-            future = self.pool.submit(request, progress=self.progress)
+            future = self.pool.submit(request)
             record = record_or_stop(future, self.pool, self.stop)
         except DeviceBusy as busy:
             raise refuse(
@@ -90,18 +82,13 @@ class Runner:
                 remedy="`roundkit leases` says who holds them; name others, or try again when one is free",
             ) from busy
         if record.reason == "disk-full":
-            self.report(no_room(Path(request.work_folder)))
+            self.progress.say(no_room(Path(request.work_folder)))
         self.check_stop()
         return record
 
 
 def compare(
-    baseline: str,
-    candidate: str,
-    options: CompareOptions,
-    *,
-    report: Announce,
-    progress: Progress | None = None,
+    baseline: str, candidate: str, options: CompareOptions, *, progress: Progress = SILENT
 ) -> Comparison:
     """Measure side B against side A and decide.
 
@@ -109,8 +96,7 @@ def compare(
         baseline: Side A, a folder or ``REPO@REV``.
         candidate: Side B.
         options: What is measured.
-        report: Takes one line for each step.
-        progress: Called after each trial.
+        progress: Shows each step and the trials.
 
     Raises:
         Refused: a side, a command, a core or an option is wrong, or no core is free; nothing is left.
@@ -122,7 +108,7 @@ def compare(
         bench = open_bench(*sides, options, work, name="measure")
         pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         before = environment(pool, bench.plan.device_sets)
-        runner = Runner(pool, stop, report, progress)
+        runner = Runner(WatchedPool(pool, progress), stop, progress)
         try:
             first = build(bench, "baseline", runner)
             second = build(bench, "candidate", runner)
@@ -157,7 +143,7 @@ def build(bench: CompareBench, side: Side, runner: Runner, shown: str | None = N
         Stopped: somebody asked for the end.
     """
     doing = "building" if bench.campaign.build is not None else "checking"
-    runner.report(f"{doing} the {shown or side}")
+    runner.progress.say(f"{doing} the {shown or side}")
     known = bench.plan.baseline if side == "baseline" else bench.plan.candidate
     built = build_checkout(
         bench.campaign,
@@ -243,9 +229,12 @@ class _Measured:
 def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) -> _Measured:
     assert first.side is not None
     if second.side is None:
-        runner.report(f"the candidate's {second.cause} fails:\n{second.detail}")
+        runner.progress.say(f"the candidate's {second.cause} fails:\n{second.detail}")
         return _Measured((), unbuilt_verdict(second.logs, bench.spec))
     records: list[ExperimentRecord] = []
+    gates = bench.spec.gates
+    most = "all of" if gates.early_stopping is None else "at most"
+    runner.progress.say(f"measuring {most} {gates.ab_ba_pairs} pairs")
     while True:
         request = request_for(
             bench, bench.spec, first.side, second.side,
@@ -256,4 +245,4 @@ def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) 
         records.append(record)
         if not measures_again(records, bench.spec):
             return _Measured(tuple(records), verdict)
-        runner.report(f"measuring once more: {record.reason or verdict.reason}")
+        runner.progress.say(f"measuring once more: {record.reason or verdict.reason}")

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from statistics import median
 
 from roundkit.core.errors import Refused, RoundkitError, refuse
+from roundkit.core.progress import SILENT, Progress
 from roundkit.host.lease import default_lease_root
-from roundkit.measure.experiment import Progress
 from roundkit.measure.pool import LocalPool
 from roundkit.models.comparison import InstrumentNoise, NoiseReport
+from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
-from roundkit.models.measurement import ExperimentRecord, RunSpec, SideRef, Trial
+from roundkit.models.measurement import SideRef
 from roundkit.models.readings import own_reading
+from roundkit.models.run_spec import RunSpec
+from roundkit.models.trial import Trial
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
 from roundkit.rounds.compare.instruments import BESIDE, METRICS, instruments
 from roundkit.rounds.compare.measure import (
     AT_ONCE,
     STOPPING,
-    Announce,
     Runner,
     build,
     environment,
@@ -30,6 +32,7 @@ from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import workplace
 from roundkit.rounds.stopping import stop_on_signal
 from roundkit.rounds.template_files import template
+from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.comparison import limit_hint
 from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block, unread
 from roundkit.stats.verdict import MIN_PAIRS
@@ -44,9 +47,7 @@ class _Run:
     record: ExperimentRecord
 
 
-def measure_noise(
-    path: str, options: CompareOptions, *, report: Announce, progress: Progress | None = None
-) -> NoiseReport:
+def measure_noise(path: str, options: CompareOptions, *, progress: Progress = SILENT) -> NoiseReport:
     """Measure a checkout against itself and say how much of a difference that shows.
 
     The benchmark's own metric and the coordinator's clocks come from the same trials. An instrument that
@@ -55,8 +56,7 @@ def measure_noise(
     Args:
         path: The checkout, a folder or ``REPO@REV``.
         options: What is measured; the campaign's block is for its instrument.
-        report: Takes one line for each step.
-        progress: Called after each trial.
+        progress: Shows each step and the trials.
 
     Raises:
         Refused: as :func:`roundkit.rounds.compare.measure.compare`.
@@ -68,7 +68,7 @@ def measure_noise(
         pool = LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
         before = environment(pool, bench.plan.device_sets)
         try:
-            runs, missing = _runs(bench, options, Runner(pool, stop, report, progress))
+            runs, missing = _runs(bench, options, Runner(WatchedPool(pool, progress), stop, progress))
         finally:
             pool.close()
     found = _figures(runs, missing, options)
@@ -145,7 +145,7 @@ def _alone(bench: CompareBench, options: CompareOptions, instrument: Instrument)
 
 def _run(bench: CompareBench, sides: tuple[SideRef, SideRef], runner: Runner) -> _Run:
     instrument = bench.spec.benchmark.instrument
-    runner.report(f"{bench.spec.gates.ab_ba_pairs} pairs of the same under `{instrument}`")
+    runner.progress.say(f"{bench.spec.gates.ab_ba_pairs} pairs of the same under `{instrument}`")
     subject = f"noise-{instrument}"
     request = request_for(bench, bench.spec, *sides, purpose="aa", subject=subject, attempt=1)
     return _Run(instrument, bench.spec, runner.run(request))

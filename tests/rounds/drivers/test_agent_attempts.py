@@ -35,6 +35,7 @@ from ..conftest import intake_of
 from .conftest import Alone
 
 BOTH = pytest.mark.parametrize("harness", ["claude", "codex"])
+EVERY = pytest.mark.parametrize("harness", ["claude", "codex", "command"])
 PRICES = {"input": 1_000_000, "cached_input": 100_000, "cache_write": 0, "output": 10_000_000}
 """One answer of a stub, by this list: 100 + 4 + 500 micro-USD."""
 
@@ -171,7 +172,7 @@ def test_an_agent_that_floods_its_output_is_ended_and_its_log_is_bounded(alone: 
 # -- D04, D10, R11
 
 
-@BOTH
+@EVERY
 def test_d04_children_that_detach_are_gone_after_the_deadline(alone: Alone, harness: str) -> None:
     marker = f"rk-driver-{harness}-{os.getpid()}"
     steps = [{"detach": marker}, {"touch": "detached"}, {"hang": True}]
@@ -240,7 +241,7 @@ def agents_in(clone: Path) -> set[int]:
     return found
 
 
-@BOTH
+@EVERY
 def test_d10_a_killed_driver_leaves_its_attempt_charged_and_no_second_agent_beside_it(
     alone: Alone, harness: str, lease_root: Path
 ) -> None:
@@ -303,7 +304,7 @@ for name in ("lane.json", "round", "status/x"):
     attempt("write " + name, lambda: write(".roundkit/" + name))
 for name in ("config", "hooks/post-checkout", "objects/x"):
     attempt("write " + name, lambda: write(".git/" + name))
-for tool in ("claude", "codex", "script.json"):
+for tool in ("claude", "codex", "command", "script.json"):
     attempt("write " + tool, lambda: write(TOOLS + "/" + tool))
 attempt("system", lambda: write("/usr/x"))
 attempt("device", lambda: [os.stat("/dev/" + name) for name in ("nvidia0", "kvm", "sda", "vda", "dri")])
@@ -311,7 +312,7 @@ attempt("network", lambda: __import__("socket").create_connection(("127.0.0.1", 
 """
 
 
-@BOTH
+@EVERY
 def test_d03_an_agent_reaches_its_lane_and_nothing_else(
     open_folder: Path, lease_root: Path, harness: HarnessName
 ) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.killing import run_to_end
 from support.synthetic import CampaignRepo, knob, scripted_lane, wrapper
 
 from roundkit.core.errors import Refused
@@ -227,3 +228,52 @@ def test_hold_outs_are_in_no_clone_and_no_history(three_lanes: CampaignRepo, ope
     assert manifest.incumbent == three_lanes.incumbent
     assert scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.1)})["submitted"] == 1
     assert scripted_lane(folder.clone("L1"), {"held/answers.json": "mine"})["outside_scope_count"] == 1
+
+
+def test_a_workspace_holds_the_clones_and_nothing_else_of_the_round(
+    folder: RoundFolder, open_folder: Path
+) -> None:
+    workspace = open_folder / "workspace"
+    workspace.mkdir()
+    done = run_to_end(open_folder / "leases", "launch", folder.root, "--round-root", workspace)
+    clone = workspace / "r01-lanes" / "L1"
+    assert f"L1: {clone}" in done
+    assert folder.clone("L1") == clone
+    assert [path.name for path in workspace.iterdir()] == ["r01-lanes"]
+    assert folder.store.is_dir()
+    before = snapshot(clone)
+    assert launch(folder).lanes[0].clone == str(clone)
+    assert snapshot(clone) == before
+    scripted_lane(clone, {"knobs/L1.json": knob(0.1)})
+    run_to_end(open_folder / "leases", "serve", folder.root, "--until-idle")
+    run_to_end(open_folder / "leases", "close", folder.root)
+    run_to_end(open_folder / "leases", "prune", folder.root)
+    assert list(workspace.iterdir()) == []
+    assert not (folder.root / "lanes").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ("missing", "round-root-missing"),
+        ("round/store", "round-root"),
+        ("round", "round-root"),
+        ("program", "round-root"),
+        (".", "round-root"),
+        ("taken", "round-root-taken"),
+    ],
+)
+def test_a_workspace_that_shows_the_round_or_is_shown_is_refused(
+    folder: RoundFolder, open_folder: Path, place: str, code: str
+) -> None:
+    (open_folder / "taken/r01-lanes/L1").mkdir(parents=True)
+    with pytest.raises(Refused, match=rf"\[{code}\]"):
+        launch(folder, round_root=open_folder / place)
+    assert not folder.lanes.exists()
+
+
+def test_clones_stay_where_they_were_made(folder: RoundFolder, open_folder: Path) -> None:
+    (open_folder / "workspace").mkdir()
+    launch(folder)
+    with pytest.raises(Refused, match=r"\[lanes-elsewhere\]"):
+        launch(folder, round_root=open_folder / "workspace")

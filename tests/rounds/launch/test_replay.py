@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.synthetic import CampaignRepo, knob
 
-from roundkit.agents.replay import CannotReplay, run_replay
+from roundkit.agents.replay import CannotReplay, ReplayOutcome, run_replay
+from roundkit.agents.replay_room import RoomFailed
 from roundkit.core.errors import Refused
+from roundkit.models.round_plan import FrozenLane
+from roundkit.rounds.drive_replay import replay_room
 from roundkit.rounds.launch import launch
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.prepare import freeze
@@ -36,6 +43,16 @@ def options(open_folder: Path) -> ReplayOptions:
     )
 
 
+def replayed(
+    folder: RoundFolder, repo: CampaignRepo, sources: Sequence[str] | None = None, *, lane: str = "L1",
+    **options: Any,
+) -> ReplayOutcome:  # fmt: skip
+    plan = read_plan(folder)
+    frozen: FrozenLane = plan.lane(lane)
+    room = replay_room(folder, plan, frozen)
+    return run_replay(frozen, room, repo.root, sources, base=plan.incumbent, **options)
+
+
 def test_sources_of_every_kind_add_up_and_stay_in_scope(three_lanes: CampaignRepo, open_folder: Path) -> None:
     git = three_lanes.repository.git
     base = three_lanes.incumbent
@@ -49,9 +66,9 @@ def test_sources_of_every_kind_add_up_and_stay_in_scope(three_lanes: CampaignRep
     (open_folder / "undo.patch").write_bytes(git("diff", "--binary", "feature", "feature~1").stdout)
     git("checkout", "--quiet", "main")
     three_lanes.start_from(base)
-    folder, manifest = three_lanes.launched(open_folder / "round")
+    folder, _ = three_lanes.launched(open_folder / "round")
     sources = (first, "feature", str(open_folder / "undo.patch"), "feature~2..feature~1")
-    outcome = run_replay(manifest.lanes[0], folder.clone("L1"), three_lanes.root, sources)
+    outcome = replayed(folder, three_lanes, sources)
     assert [step.status for step in outcome.steps] == ["queued", "queued", "queued", "does-not-apply"]
     assert outcome.steps[0].left_out == ("knobs/L2.json",)
     assert outcome.steps[1].applied == ("src/a.py", "src/b.bin")
@@ -66,11 +83,11 @@ def test_r04_a_replayed_driver_gets_the_same_ticket(three_lanes: CampaignRepo, o
     base = three_lanes.incumbent
     commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
     three_lanes.start_from(base)
-    folder, manifest = three_lanes.launched(open_folder / "round")
-    lane, clone = manifest.lanes[0], folder.clone("L1")
-    first = run_replay(lane, clone, three_lanes.root, (commit,))
+    folder, _ = three_lanes.launched(open_folder / "round")
+    clone = folder.clone("L1")
+    first = replayed(folder, three_lanes, (commit,))
     subprocess.run(["git", "-C", clone, "checkout", "--quiet", "."], check=True)
-    again = run_replay(lane, clone, three_lanes.root, (commit,))
+    again = replayed(folder, three_lanes, (commit,))
     assert again.tickets == first.tickets
     assert again.steps[0].duplicate
 
@@ -79,20 +96,126 @@ def test_a_wrapper_that_the_clone_changed_is_not_run(three_lanes: CampaignRepo, 
     base = three_lanes.incumbent
     commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
     three_lanes.start_from(base)
-    folder, manifest = three_lanes.launched(open_folder / "round")
+    folder, _ = three_lanes.launched(open_folder / "round")
     clone = folder.clone("L1")
     was_run = open_folder / "was-run"
     (clone / ".roundkit" / "round").write_text(f"open({str(was_run)!r}, 'w')\n")
-    outcome = run_replay(manifest.lanes[0], clone, three_lanes.root, (commit,))
+    outcome = replayed(folder, three_lanes, (commit,))
     assert [step.status for step in outcome.steps] == ["queued"]
     assert not was_run.exists()
     assert len(list(folder.outbox("L1").iterdir())) == 1
 
 
+ATTACK = """#!/bin/sh
+touch {mark}
+cat
+"""
+
+
+def test_git_of_a_clone_that_somebody_configured_runs_nothing_as_the_coordinator(
+    three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
+    three_lanes.start_from(three_lanes.incumbent)
+    folder, _ = three_lanes.launched(open_folder / "round")
+    clone, mark, outside = folder.clone("L1"), open_folder / "ran", open_folder / "elsewhere"
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    attack = open_folder / "attack"
+    attack.write_text(ATTACK.format(mark=mark))
+    attack.chmod(0o755)
+    open_folder.chmod(0o777)
+    for key in (
+        "core.fsmonitor",
+        "core.sshCommand",
+        "core.pager",
+        "core.editor",
+        "core.askPass",
+        "core.alternateRefsCommand",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "filter.x.process",
+        "diff.x.textconv",
+        "diff.x.command",
+        "diff.external",
+        "gpg.program",
+        "uploadpack.packObjectsHook",
+        "trailer.x.command",
+        "credential.helper",
+        "alias.apply",
+    ):
+        subprocess.run(["git", "-C", clone, "config", key, str(attack)], check=True)
+    for key, value in (
+        ("core.hooksPath", str(open_folder)),
+        ("core.attributesFile", str(open_folder / "attributes")),
+        ("include.path", str(open_folder / "more")),
+        ("filter.x.required", "true"),
+    ):
+        subprocess.run(["git", "-C", clone, "config", key, value], check=True)
+    (open_folder / "more").write_text(f'[core]\n\tfsmonitor = "{attack}"\n')
+    for place in (open_folder / "attributes", clone / ".git/info/attributes"):
+        place.write_text("* filter=x diff=x\n")
+    for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"):
+        for place in (clone / ".git/hooks", open_folder):
+            place.mkdir(exist_ok=True)
+            (place / hook).write_text(ATTACK.format(mark=mark))
+            (place / hook).chmod(0o755)
+    (clone / ".git/objects/info").mkdir(exist_ok=True)
+    (clone / ".git/objects/info/alternates").write_text(f"{folder.repository}/objects\n")
+    (clone / "knobs/stray").write_text("left by another worker")
+    with suppress(RoomFailed):
+        replayed(folder, three_lanes, (commit,), afresh=True)
+    assert not mark.exists()
+
+    subprocess.run(["git", "-C", clone, "config", "core.worktree", str(outside)], check=True)
+    with suppress(RoomFailed):
+        replayed(folder, three_lanes, (commit,), afresh=True)
+    assert list(outside.iterdir()) == []
+    assert not mark.exists()
+
+
+def test_a_clone_whose_git_folder_leads_elsewhere_is_refused(
+    three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
+    three_lanes.start_from(three_lanes.incumbent)
+    folder, _ = three_lanes.launched(open_folder / "round")
+    before = digest_of(folder.repository)
+    shutil.rmtree(folder.clone("L1") / ".git")
+    (folder.clone("L1") / ".git").symlink_to(folder.repository)
+    with pytest.raises((Refused, RoomFailed)):
+        replayed(folder, three_lanes, (commit,), afresh=True)
+    (folder.clone("L1") / ".git").unlink()
+    (folder.clone("L1") / ".git").write_text(f"gitdir: {folder.repository}\n")
+    with pytest.raises((Refused, RoomFailed)):
+        replayed(folder, three_lanes, (commit,), afresh=True)
+    assert digest_of(folder.repository) == before
+
+
+def digest_of(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_an_owner_whose_repository_writes_patches_in_another_form_can_replay(
+    three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    commit = three_lanes.commit({"knobs/L1.json": knob(0.1)})
+    three_lanes.start_from(three_lanes.incumbent)
+    for setting in (
+        "diff.noprefix=true",
+        "diff.mnemonicPrefix=true",
+        "diff.relative=true",
+        "color.ui=always",
+    ):
+        three_lanes.repository.git("config", *setting.split("="))
+    folder, _ = three_lanes.launched(open_folder / "round")
+    assert [step.status for step in replayed(folder, three_lanes, (commit,)).steps] == ["queued"]
+
+
 def test_unknown_source(three_lanes: CampaignRepo, open_folder: Path) -> None:
-    folder, manifest = three_lanes.launched(open_folder / "round")
+    folder, _ = three_lanes.launched(open_folder / "round")
     with pytest.raises(CannotReplay, match="no-such-thing"):
-        run_replay(manifest.lanes[0], folder.clone("L1"), three_lanes.root, ("no-such-thing",))
+        replayed(folder, three_lanes, ("no-such-thing",))
 
 
 def prepared(replay: ReplayRound, out: Path) -> RoundFolder:
@@ -151,7 +274,7 @@ def test_range_becomes_lanes_with_disjoint_files(
     tickets = []
     for lane, sources in replay.sources.items():
         frozen = read_plan(folder).lane(lane)
-        tickets += run_replay(frozen, folder.clone(lane), three_lanes.root).tickets
+        tickets += replayed(folder, three_lanes, lane=lane).tickets
         assert frozen.replay == sources
     assert len(tickets) == 3
     assert (folder.clone("L3") / "src/[odd] {name}.py").read_text() == "3a\n"
@@ -169,7 +292,7 @@ def test_benchmark_outside_the_repository_measures_wall_time(
     assert replay.campaign["runtime"]["readable"] == [str(open_folder / "outside")]
     assert [len(sources) for sources in replay.sources.values()] == [2, 1, 1, 2, 1]
     folder = prepared(replay, open_folder / "round")
-    outcome = run_replay(read_plan(folder).lane("L1"), folder.clone("L1"), three_lanes.root)
+    outcome = replayed(folder, three_lanes)
     assert len(outcome.tickets) == 2
 
 

@@ -53,7 +53,7 @@ TABLE = [
     (
         "headroom under two sigma cannot show a result",
         [entry("A", "a", 0.0399), entry("B", "b", 0.04)],
-        4, ["B"], {"A": "under two sigma"},
+        4, ["B"], {"A": "under 2 sigma"},
     ),
     (
         "overlapping scopes are not drafted together",
@@ -184,7 +184,7 @@ def test_nothing_worth_a_lane_is_refused_with_every_reason(three_lanes: Campaign
     )
     with pytest.raises(Refused, match="nothing-to-propose") as refused:
         propose_round(three_lanes.campaign_file, 3, core=0)
-    assert str(refused.value).count("under two sigma") == 3
+    assert str(refused.value).count("under 2 sigma") == 3
 
 
 def test_advice_names_lanes_of_one_stage_blind_lanes_and_other_scopes(
@@ -205,7 +205,7 @@ def test_advice_names_lanes_of_one_stage_blind_lanes_and_other_scopes(
     ]
     assert "keep L2" in found[0].suggestion
     assert "L1 20 %, L2 30 %" in found[0].found
-    assert "0.1 % is under two sigma of the noise, 0.4 %" in found[1].found
+    assert "0.1 % is under 2 sigma of the noise, 0.4 %" in found[1].found
     assert "build.py" in found[2].found
 
 

@@ -547,6 +547,9 @@ def test_r10_a_branch_in_the_way_of_the_rounds_own(three_lanes: CampaignRepo, on
         ("variable-reserved", {"environment": {"HTTPS_PROXY": "http://elsewhere"}}),
         ("variable-reserved", {"pass_variables": ["HOME"]}),
         ("credential-place", {"credentials": [{"source": "/etc/key", "at": "../key"}]}),
+        ("env-name", {"environment": {"OLDPWD": "/"}}),
+        ("env-value", {"environment": {"A": "x\0y"}}),
+        ("wrong-value", {"hosts": [7]}),
     ],
 )
 def test_an_agent_that_could_never_start_so_is_refused(

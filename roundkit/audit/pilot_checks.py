@@ -1,0 +1,252 @@
+"""The checks of a paired pilot: matrix, frozen inputs, archives, sameness, acceptance, eligibility."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roundkit.audit.findings import Check, Disagreement, conclude, differs
+from roundkit.audit.pilot_material import PilotMaterial, findings_of
+from roundkit.core.canonical import digest_bytes
+from roundkit.core.files import tree_digest
+from roundkit.evidence import pilot_layout as layout
+from roundkit.evidence.problem import EvidenceProblem
+from roundkit.models.pilot_cohort import Observation
+from roundkit.rules.pilot_matrix import matrix_findings, order_notes
+from roundkit.rules.pilot_order import schedule, schedule_digest
+from roundkit.rules.pilot_outcome import acceptance_of
+from roundkit.rules.pilot_summary import totals
+
+_BENIGN = ("missing", "stated", "not-blinded", "clock")
+"""Reasons of an ineligible item that say what was not measured; all others say that something is wrong."""
+
+_PENDING = ("[missing]", "[unfinished]", "[not-replayed]")
+
+
+def is_pending(check: Check) -> bool:
+    """Say whether a check failed only because something of the pilot was not done yet."""
+    return not check.passed and check.detail.startswith(_PENDING)
+
+
+def check_plan(material: PilotMaterial) -> list[Check]:
+    """Check that the schedule is the one that follows from the plan, and is bound by its digest."""
+    return conclude(
+        "plan", _plan_problems(material), f"{len(material.plan.schedule)} tuples, in the frozen order"
+    )
+
+
+def check_inputs(material: PilotMaterial) -> list[Check]:
+    """Check the frozen inputs against the plan's digests: they are the same for every variant."""
+    return conclude(
+        "inputs", _input_problems(material), "fixtures, prompts, rubrics, guides and programs as frozen"
+    )
+
+
+def check_matrix(material: PilotMaterial) -> list[Check]:
+    """Check that every expected tuple is there exactly once, and nothing else."""
+    plan, attempts = material.plan, material.attempts
+    found = [
+        Disagreement(each.tuple_id, f"[{each.code}] {each.detail}")
+        for each in matrix_findings(plan, attempts, plan_sha256=material.cohort.digest)
+    ]
+    late = order_notes(plan, attempts)
+    order = f"; started out of the frozen order: {', '.join(late)}" if late else ", in the frozen order"
+    return conclude("tuples", found, f"{len(plan.schedule)} tuples, each exactly once{order}")
+
+
+def check_archives(material: PilotMaterial) -> list[Check]:
+    """Check every attempt's files against its record, setup attempts included."""
+    count = sum(len(row.record.files) for row in material.cohort.observations if row.record is not None)
+    return conclude("archives", _archive_problems(material), f"{count} files, every size and SHA-256")
+
+
+def check_sameness(material: PilotMaterial) -> list[Check]:
+    """Check that every tuple ran with the one model configuration, and that nothing was substituted."""
+    return conclude(
+        "sameness", _sameness_problems(material), "one model configuration and policy in every tuple"
+    )
+
+
+def check_calls(material: PilotMaterial) -> list[Check]:
+    """Check the numbers of calls against the calls that the wire shows."""
+    count = sum(len(row.gateway) for row in material.cohort.observations)
+    return conclude("calls", _call_problems(material), f"{count} calls, each as the wire shows it")
+
+
+def check_acceptance(material: PilotMaterial) -> list[Check]:
+    """Check that acceptance follows from the checks, and that each was decided again with the same result."""
+    decided = sum(row.acceptance is not None for row in material.cohort.observations)
+    return conclude("acceptance", _acceptance_problems(material), f"{decided} candidates, each decided twice")
+
+
+def check_eligibility(material: PilotMaterial) -> list[Check]:
+    """Derive eligibility anew: evidence that is there and wrong fails, what was not measured does not."""
+    counts = totals(material.cohort)
+    wrong = [
+        Disagreement(row.tuple_id, f"{result.item}: {result.reason}")
+        for row in material.cohort.observations
+        if row.state == "recorded"
+        for result in row.eligibility.items
+        if result.reason is not None and not result.reason.startswith(_BENIGN)
+    ]
+    checks = conclude(
+        "eligibility", wrong, f"{counts.eligible} of {counts.expected} observations are eligible"
+    )
+    lacking = [
+        Check("eligibility", True, row.tuple_id, f"ineligible: {result.item}: {result.reason}")
+        for row in material.cohort.observations
+        if row.state == "recorded"
+        for result in row.eligibility.items
+        if result.reason is not None and result.reason.startswith(_BENIGN)
+    ]
+    return [*checks, *lacking]
+
+
+def check_findings(material: PilotMaterial) -> list[Check]:
+    """Check that every finding that a person wrote cites a file of this folder with its digest."""
+    found = findings_of(material)
+    return conclude("findings", _finding_problems(material), f"{len(found)} findings, each cites a file")
+
+
+def _plan_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    plan = material.plan
+    tasks = [frozen.task.id for frozen in plan.tasks]
+    variants = [frozen.variant.id for frozen in plan.variants]
+    wanted = schedule(tasks, variants, plan.repetitions, plan.seed)
+    if wanted != plan.schedule:
+        yield Disagreement(
+            layout.PLAN, "the schedule is not the one that follows from tasks, variants and seed"
+        )
+    if schedule_digest(plan.schedule) != plan.schedule_sha256:
+        yield differs(layout.PLAN, "schedule_sha256", plan.schedule_sha256, schedule_digest(plan.schedule))
+    if plan.provenance == "model" and plan.authorization is None:
+        yield Disagreement(layout.PLAN, "a model was asked without an authorization")
+
+
+def _input_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    plan = material.plan
+    for frozen in plan.tasks:
+        task = frozen.task.id
+        yield from _tree(material, layout.task_input(task, "fixture"), frozen.fixture_sha256)
+        yield from _file(material, layout.task_input(task, "prompt"), frozen.prompt_sha256)
+        yield from _file(material, layout.task_input(task, "rubric"), frozen.rubric_sha256)
+        for check, sha256 in frozen.hidden_sha256.items():
+            yield from _tree(material, layout.task_input(task, f"hidden/{check}"), sha256)
+        if frozen.drift_sha256 is not None:
+            yield from _file(material, layout.task_input(task, "drift"), frozen.drift_sha256)
+    for variant in plan.variants:
+        if variant.guide_sha256 is not None:
+            yield from _file(material, layout.variant_guide(variant.variant.id), variant.guide_sha256)
+    for tool, sha256 in plan.tools_sha256.items():
+        yield from _tree(material, layout.tool_files(tool), sha256)
+    if plan.scripts_sha256 is not None:
+        yield from _tree(material, layout.SCRIPTS, plan.scripts_sha256)
+
+
+def _file(material: PilotMaterial, name: str, sha256: str) -> Iterator[Disagreement]:
+    try:
+        found = digest_bytes(material.reader.read(name))
+    except EvidenceProblem as problem:
+        yield Disagreement(name, f"[{problem.refusals[0].code}] {problem.refusals[0].message}")
+        return
+    if found != sha256:
+        yield differs(name, "SHA-256", sha256, found)
+
+
+def _tree(material: PilotMaterial, name: str, sha256: str) -> Iterator[Disagreement]:
+    path = material.reader.root / name
+    if path.is_symlink() or not path.is_dir():
+        yield Disagreement(name, "there is no such folder")
+    elif (found := tree_digest(path, skip=frozenset())) != sha256:
+        yield differs(name, "tree digest", sha256, found)
+
+
+def _archive_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    reader = material.reader
+    for folder in [*reader.trial_folders(), *reader.setup_folders()]:
+        try:
+            record = reader.trial_record(folder)
+        except EvidenceProblem as problem:
+            if reader.names(folder):
+                yield Disagreement(folder, f"[{problem.refusals[0].code}] {problem.refusals[0].message}")
+            continue
+        listed = {file.path: file for file in record.files}
+        there = reader.digests(folder)
+        for name in sorted(listed.keys() | there.keys()):
+            if name not in there:
+                yield Disagreement(f"{folder}/{name}", "is missing")
+            elif name not in listed:
+                if not reader.may_be_added(name):
+                    yield Disagreement(f"{folder}/{name}", "is not in the record")
+            elif not reader.matches(folder, listed[name], there[name]):
+                yield Disagreement(f"{folder}/{name}", "is not the file that the record binds")
+
+
+def _sameness_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    plan, first = material.plan, None
+    for row in material.cohort.observations:
+        if row.record is None:
+            continue
+        if row.record.provenance != plan.provenance:
+            yield differs(row.tuple_id, "provenance", row.record.provenance, plan.provenance)
+        if row.agent is None:
+            continue
+        first = first or row.agent
+        if row.agent.cli_version != first.cli_version:
+            yield differs(row.tuple_id, "the tool's version", row.agent.cli_version, first.cli_version)
+        reported = row.agent.usage.model
+        if reported is not None and plan.model.model is not None and reported != plan.model.model:
+            yield differs(row.tuple_id, "the model that the tool reports", reported, plan.model.model)
+
+
+def _call_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    for row in material.cohort.observations:
+        if not row.gateway:
+            continue  # none, or none that agree with the wire, which eligibility says
+        failed = sum(call.exit_code != 0 for call in row.gateway)
+        if (row.calls, row.failed_calls) != (len(row.gateway), failed):
+            stands = f"{row.calls} calls, {row.failed_calls} failed"
+            yield differs(row.tuple_id, "record.json", stands, f"{len(row.gateway)} calls, {failed} failed")
+
+
+def _acceptance_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    for row in material.cohort.observations:
+        acceptance = row.record.acceptance if row.record is not None else None
+        if acceptance is None:
+            continue
+        wanted = [check.id for check in material.plan.task(row.slot.task).task.checks]
+        if [check.check for check in acceptance.checks] != wanted:
+            yield Disagreement(row.tuple_id, "the checks are not those of the plan")
+        computed = acceptance_of(acceptance.candidate_sha256, acceptance.checks)
+        if computed.outcome != acceptance.outcome:
+            yield differs(row.tuple_id, "acceptance", acceptance.outcome, computed.outcome)
+        found = row.files.candidate_sha256 if row.files is not None else None
+        if found != acceptance.candidate_sha256:
+            yield differs(row.tuple_id, "the archived candidate", acceptance.candidate_sha256, found)
+        yield from _replay_problems(row)
+
+
+def _replay_problems(row: Observation) -> Iterator[Disagreement]:
+    acceptance = row.record.acceptance if row.record is not None else None
+    if not row.replays:
+        yield Disagreement(
+            row.tuple_id, "[not-replayed] acceptance was never decided again: roundkit pilot replay"
+        )
+    for replay in row.replays:
+        if acceptance is None or replay.acceptance.outcome != acceptance.outcome or not replay.agrees:
+            again = replay.acceptance.outcome
+            yield differs(row.tuple_id, "acceptance", acceptance.outcome if acceptance else None, again)
+        elif replay.acceptance.candidate_sha256 != acceptance.candidate_sha256:
+            yield Disagreement(row.tuple_id, "acceptance was decided again over another candidate")
+
+
+def _finding_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    known = {row.tuple_id for row in material.cohort.observations}
+    known |= {attempt.name for attempt in material.cohort.setup}
+    for number, each in enumerate(material.authored, start=1):
+        where = f"{layout.FINDINGS}: findings[{number - 1}]"
+        if each.tuple_id not in known:
+            yield Disagreement(where, f"the pilot has no tuple {each.tuple_id!r}")
+        yield from (
+            Disagreement(where, f"{found.where}: {found.detail}")
+            for found in _file(material, each.artifact, each.sha256)
+        )

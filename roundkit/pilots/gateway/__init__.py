@@ -1,0 +1,1 @@
+"""The gateway: the one way between an agent and the files of its task, archived message by message."""

@@ -1,0 +1,1 @@
+"""The policy pilot: rounds of several lanes against the same lanes one a round."""

@@ -1,0 +1,198 @@
+"""P11: real rounds of both arms on the synthetic program, and what a killed or broken run leaves."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+
+import psutil
+import pytest
+
+from roundkit.audit.policy import audit_policy
+from roundkit.audit.policy_material import read_policy
+from roundkit.core.errors import Refused
+from roundkit.pilots.policy.folder import open_policy
+from roundkit.pilots.policy.run import run_policy
+from roundkit.rules.policy_bound import measurement_queue_bound
+from roundkit.rules.policy_workload import measured_workload
+
+from .conftest import SmallPilot
+
+_PATIENCE_S = 120.0
+
+
+def _quiet(_line: str) -> None:
+    pass
+
+
+def test_p11_one_round_of_s_is_launched_driven_served_and_closed(small_pilot: SmallPilot) -> None:
+    plan = small_pilot.prepare()
+    assert run_policy(small_pilot.folder, only="S.1", report=_quiet) is None
+    pilot = open_policy(small_pilot.folder)
+    [slot] = [slot for slot in plan.schedule if slot.run_id == "S.1"]
+    record = pilot.record(slot)
+    assert record is not None
+    assert (record.process, record.end, record.censored) == ("completed", "target", False)
+    assert record.provenances == ("scripted",)
+    [round_] = record.rounds
+    assert round_.lanes == ("L1",)
+    assert record.final_gain == round_.gain == pytest.approx(18 / 130, abs=0.01)
+    assert record.target_s == round_.elapsed_s
+    assert record.charged.wall_s == 120
+    assert record.tokens is None
+    assert record.micro_usd is None
+    assert record.experiments == {"aa": 1, "rerun": 1, "ticket": 1}
+    assert [wait.lane for wait in record.waits] == ["L1"]
+    [view] = read_policy(small_pilot.folder).runs[0].views()
+    accepted = next(each for each in view.experiments if each.purpose == "rerun")
+    assert record.launched_utc is not None
+    assert record.launched_utc + timedelta(seconds=record.target_s or 0) == accepted.ended_utc
+    bound = measurement_queue_bound(view)
+    assert bound.tickets == 1
+    assert 0 < bound.total_s < (record.wall_s or 0)
+    assert not pilot.work.exists()
+    _fails_for_missing_runs_alone(small_pilot.folder, plan.repetitions * 2 - 1)
+
+
+@pytest.mark.slow
+def test_p11_a_killed_run_is_kept_as_aborted_and_its_slot_stays_used(
+    small_pilot: SmallPilot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_pilot.play({"every run": {"L1": [{"work_s": 600.0}]}})
+    small_pilot.prepare()
+    folder = small_pilot.folder
+    argv = [sys.executable, "-m", "roundkit", "pilot", "run", str(folder), "--only", "S.1"]
+    runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert runner.stdout is not None
+    for line in runner.stdout:
+        if "attempt 1 started" in line:
+            break
+    serving = _wait(lambda: _serving(folder))
+    runner.send_signal(signal.SIGKILL)
+    runner.wait()
+    assert [process.is_running() for process in serving] == [True]
+    with pytest.raises(Refused, match="slot-used"):
+        run_policy(folder, only="S.1", report=_quiet)
+    assert _serving(folder) == []
+    [run] = read_policy(folder).runs
+    assert run.record is not None
+    assert (run.record.process, run.record.end, run.record.censored) == ("aborted", None, False)
+    assert run.record.final_gain is None
+    assert (folder / run.folder / "broken/S1-r01/round.sqlite3").is_file()
+    assert not (folder / run.folder / "broken/S1-r01/secret").exists()
+    assert not (folder / "running").exists()
+    _fails_for_missing_runs_alone(folder, 5)
+
+
+@pytest.mark.slow
+def test_p11_a_run_whose_agent_cannot_start_is_kept_as_broken_and_stops_the_pilot(
+    small_pilot: SmallPilot,
+) -> None:
+    gone = small_pilot.root / "agent-program"
+    shutil.copy("/usr/bin/true", gone)
+    small_pilot.edit(
+        "round.yaml", lambda d: [lane["agent"].update(executable=str(gone)) for lane in d["lanes"]]
+    )
+    small_pilot.prepare()
+    gone.unlink()
+    assert run_policy(small_pilot.folder, report=_quiet) is None
+    [run] = read_policy(small_pilot.folder).runs
+    assert run.record is not None
+    assert run.record.process == "error"
+    assert "program-missing" in run.record.detail
+    assert not run.record.censored
+
+
+@pytest.mark.slow
+def test_p11_p_against_s_decision_censoring_and_ranges_match_the_records(
+    small_pilot: SmallPilot,
+) -> None:
+    # S never gets to L3 in its second run, so that it is censored there by its budget.
+    small_pilot.play({
+        "every run": {
+            "L1": [{"work_s": 0.0, "value": 0.6}],
+            "L2": [{"work_s": 0.0, "value": 0.5}],
+            "L3": [{"work_s": 0.0, "value": 0.5}],
+            "L4": [{"work_s": 0.0, "value": 0.0, "mode": "broken"}],
+        },
+        "S2": {"L3": [{"work_s": 0.0}]},
+    })  # fmt: skip
+    small_pilot.edit("pilot.yaml", lambda draft: draft.update(fraction=0.9))
+    plan = small_pilot.prepare()
+    decision = run_policy(small_pilot.folder, report=_quiet)
+    assert decision is not None
+    audit = audit_policy(small_pilot.folder, expect=decision.digest())
+    assert audit.failures == ()
+    material = read_policy(small_pilot.folder)
+    assert [record.run_id for record in material.records] == [slot.run_id for slot in plan.schedule]
+    by_run = {record.run_id: record for record in material.records}
+    assert {name for name, record in by_run.items() if record.censored} == {"S.2"}
+    assert by_run["S.2"].end == "budget"
+    assert by_run["S.2"].charged == by_run["P.1"].charged
+    for arm, gain in (("P", decision.p_final_gain), ("S", decision.s_final_gain)):
+        gains = [record.final_gain or 0.0 for record in material.records if record.arm == arm]
+        assert gain == median(gains)
+        assert min(gains) <= gain <= max(gains)
+    assert [(pair.p_s, pair.s_s) for pair in decision.pairs] == [
+        (by_run[f"P.{number}"].target_s, by_run[f"S.{number}"].target_s) for number in (1, 2, 3)
+    ]
+    assert decision.pairs[1].winner == "P"
+    assert decision.equal_arms_faster == 0.125
+    views = [view for run in material.runs for view in run.views()]
+    work = measured_workload(plan, views)
+    assert work is not None
+    assert (work.lanes, work.device_sets) == (4, 2)
+    parallel = next(run for run in material.runs if run.slot.run_id == "P.1")
+    held = [each.lease for each in parallel.views()[0].experiments if each.lease is not None]
+    assert {lease.device_set for lease in held} == {"core-a", "core-b"}
+    assert by_run["P.1"].rejected == {"build": 1}
+
+
+def _fails_for_missing_runs_alone(folder: Path, missing: int) -> None:
+    failures = audit_policy(folder).failures
+    assert {check.name for check in failures} == {"matrix"}
+    assert len(failures) == missing
+    assert all(check.detail.endswith("is missing") for check in failures)
+
+
+def _serving(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "serve" in words and any(word.startswith(f"{folder}/") for word in words):
+            found.append(process)
+    return found
+
+
+def _wait(ready: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        if found := ready():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+def test_p11_a_pilot_is_run_by_one_process_at_a_time(small_pilot: SmallPilot) -> None:
+    from roundkit.rounds.locks import hold_lock
+
+    small_pilot.prepare()
+    pilot = open_policy(small_pilot.folder)
+    with (
+        hold_lock(pilot.lock, code="pilot-running", what="a run of this pilot"),
+        pytest.raises(Refused, match="pilot-running"),
+    ):
+        run_policy(small_pilot.folder, report=_quiet)
+
+
+def test_p11_an_unknown_run_is_refused_with_the_names(small_pilot: SmallPilot) -> None:
+    small_pilot.prepare()
+    with pytest.raises(Refused, match=r"unknown-run.*\n.*S\.3"):
+        run_policy(small_pilot.folder, only="Q.1", report=_quiet)
