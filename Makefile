@@ -12,10 +12,12 @@ SEED ?= 1
 NEUTRAL := /tmp/roundkit-evidence
 POLICY := /tmp/roundkit-policy-evidence
 POLICY_EVIDENCE := evidence/knobs/pilots/p-versus-s
-REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report
+WAVES := /tmp/roundkit-waves-evidence
+REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report waves_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence clean
+.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence waves-evidence \
+  clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -87,6 +89,14 @@ policy-evidence: $(READY) ## Regenerate the committed evidence of the policy pil
 	@mkdir -p $(dir $(POLICY_EVIDENCE))
 	@cp -r $(POLICY)/pilot $(POLICY_EVIDENCE)
 	@$(BIN)/roundkit pilot report $(POLICY_EVIDENCE) --out $(POLICY_EVIDENCE).html
+
+# Needs a C compiler, and some ten minutes: a stub of a provider takes its time.
+waves-evidence: $(READY) ## Regenerate the committed wave campaign alone
+	@rm -rf $(WAVES)
+	@PYTHONPATH=tests $(BIN)/python -m support.waves_evidence $(WAVES)
+	@rm -rf evidence/c-functions
+	@cp -r $(WAVES)/export evidence/c-functions
+	@$(BIN)/roundkit notebook waves_report --out notebooks/waves_report.ipynb
 
 clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

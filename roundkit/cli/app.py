@@ -57,6 +57,7 @@ for _module in (
     "swarmflow",
     "pilot",
     "pilot_review",
+    "waves",
     "evidence",
     "notebooks",
     "frames",

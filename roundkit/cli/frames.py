@@ -51,15 +51,17 @@ def schema(
     from roundkit.analysis.columns import ROWS_OF, TABLES
     from roundkit.analysis.exported import known
     from roundkit.analysis.pilot_columns import PILOT_ROWS_OF, PILOT_TABLES
+    from roundkit.analysis.wave_columns import WAVE_ROWS_OF, WAVE_TABLES
     from roundkit.cli.tables import plain_table
 
-    tables, rows_of = {**TABLES, **PILOT_TABLES}, {**ROWS_OF, **PILOT_ROWS_OF}
+    tables = {**TABLES, **PILOT_TABLES, **WAVE_TABLES}
+    rows_of = {**ROWS_OF, **PILOT_ROWS_OF, **WAVE_ROWS_OF}
     if table is None:
         rows = [{"frame": name, "rows": rows_of[name], "columns": len(tables[name])} for name in tables]
     else:
         rows = [
             {"column": each.name, "type": str(each.dtype), "unit": each.unit, "meaning": each.meaning}
-            for each in tables[table if table in PILOT_TABLES else known(table)]
+            for each in tables[table if table not in TABLES and table in tables else known(table)]
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))

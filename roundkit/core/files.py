@@ -17,13 +17,19 @@ for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
     _NEW_FILE |= getattr(os, _flag, 0)  # reports are also written where there is no such flag
 
 
-def atomic_write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def atomic_write(path: Path, data: bytes, *, mode: int = 0o644, through: Path | None = None) -> None:
     """Write a file so that a reader sees the old bytes or the new ones, and never a part.
+
+    Args:
+        path: The file.
+        data: All of its bytes.
+        mode: Its mode, before the umask.
+        through: Folder of the same file system for what a killed writer leaves behind; null: the file's own.
 
     Raises:
         OSError: the folder does not exist or cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    temporary = (through or path.parent) / f".{path.name}.{secrets.token_hex(6)}.tmp"
     descriptor = os.open(temporary, _NEW_FILE, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:

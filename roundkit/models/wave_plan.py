@@ -18,10 +18,11 @@ from roundkit.models.base import (
     UtcTime,
 )
 from roundkit.models.lane_agent import AbsolutePath, Authorization, LaneAgent
+from roundkit.models.round_plan import FrozenRuntime
 
 Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 TargetName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.$@+-]{1,200}$")]
-RelativeGlob = Annotated[str, StringConstraints(pattern=r"^(?!/)[^\x00]+$", max_length=1000)]
+RelativeGlob = Annotated[str, StringConstraints(pattern=r"^[^/\x00][^\x00]*$", max_length=1000)]
 
 
 class WaveCommand(Record):
@@ -46,6 +47,10 @@ class Band(Record):
     id: Identifier
     at_least: Count = 0
     under: Count | None = None
+
+    def holds(self, size: int) -> bool:
+        """Say whether a target of that size belongs to it."""
+        return self.at_least <= size and (self.under is None or size < self.under)
 
 
 class LeverSet(Record):
@@ -109,9 +114,12 @@ class DraftRules(Record):
     """How a wave is drafted.
 
     Attributes:
-        command: What one worker runs, in the draft agent's boundary, for its shard: ``{input}`` names its
-            targets, ``{output}`` the folder for its drafts, ``{model}`` the pool's model.
-        agent: Hosts, keys and files of the draft agents, and what they are.
+        argv: What one worker runs, in the draft agent's boundary, for its shard: ``{python}`` is the plan's
+            interpreter, ``{input}`` the file that names its targets, ``{output}`` the folder for its drafts,
+            ``{events}`` the file that it appends its requests to, ``{model}`` the pool's model. It starts in
+            the frozen tools, so that their names need no folder.
+        agent: Hosts, keys and files of the draft agents, and what they are. What belongs to a lane's harness
+            alone (its program, effort, tools, prompt and limits) is not for them.
         turn_tokens: Output tokens that one turn may have; a turn that was cut off there is a result of the
             harness, not a failed draft.
         turns: Turns a target.
@@ -126,7 +134,7 @@ class DraftRules(Record):
         limits: What one shard may use of the machine.
     """
 
-    command: WaveCommand
+    argv: Argv
     agent: LaneAgent
     turn_tokens: Annotated[int, Field(ge=1)]
     turns: Annotated[int, Field(ge=1)]
@@ -152,7 +160,8 @@ class GateRules(Record):
         expensive_groups: Groups whose gate bisects a failing batch, so that one bad draft costs few calls.
         chunk: Most drafts of an expensive group in one call.
         parked_groups: Groups whose drafts are put aside for a gate of their own (``waves gate --parked``).
-        limits: What one call may use of the machine.
+        limits: What one call of the campaign's own commands may use of the machine, ``draw`` and ``credit``
+            among them.
     """
 
     prefilter: WaveCommand
@@ -188,9 +197,10 @@ class WaveDraft(Record):
         tree: The git working tree that banked work is committed to.
         tools: Folder with the campaign's own programs, frozen with the plan.
         provision: Further absolute folders that commands may read.
+        python: Interpreter for ``{python}``, absolute; ``auto``: the one that runs roundkit.
         draw: Names targets for one wave; see :class:`DrawAnswer`.
         harvest: Takes lessons from banked targets; null: there are none.
-        credit: Tells the credit that is left; null: nobody knows.
+        credit: Tells the credit that is left, with the draft agents' hosts and keys; null: nobody knows.
         waves: How many at most; null: until something else ends it.
         targets: Targets a wave.
         most_groups: Groups in one wave at most.
@@ -227,12 +237,21 @@ class WaveDraft(Record):
     deadline_utc: UtcTime | None = None
     authorization: Authorization | None = None
 
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        for what in ("bands", "lever_sets", "pools"):
+            ids = [one.id for one in getattr(self, what)]
+            if len(set(ids)) != len(ids):
+                raise ValueError(f"each id in `{what}` must be there once")
+        return self
+
 
 class WavePlan(Record):
     """A frozen wave campaign: canonical JSON whose SHA-256 is its digest.
 
     Attributes:
-        draft: The owner's draft; ``tree`` is absolute, ``python`` is resolved.
+        plan: The owner's draft; ``tree`` and ``tools`` are absolute.
+        runtime: Interpreter for ``{python}``, and the folders that it and the commands read.
         tools_sha256: Tree digest of the tools' frozen copy.
         started_at: HEAD of the tree when the plan was frozen.
     """
@@ -240,5 +259,6 @@ class WavePlan(Record):
     format: Literal["roundkit-wave-plan/1"]
     frozen_utc: UtcTime
     plan: WaveDraft
+    runtime: FrozenRuntime
     tools_sha256: Digest
     started_at: CommitId

@@ -74,7 +74,9 @@ class Wave(Record):
 
     Attributes:
         missing_inputs: Targets left out since their input is not there.
-        left_out: How many were left out, by reason (``banked``, ``gating``, ``excluded-group``, ``sibling``).
+        left_out: How many were left out, by reason: ``banked``; ``drafting`` and ``gating``, in another wave;
+            ``excluded-group``; ``other-band``; ``sibling``, where its family has an exemplar in a wave;
+            ``group-limit``; ``wave-full``.
         retried: Targets of this wave that an earlier one drew and did not bank.
     """
 
@@ -88,6 +90,31 @@ class Wave(Record):
     missing_inputs: Count
     left_out: dict[str, Count]
     retried: Count
+
+
+class Slice(Record):
+    """One worker's part of a wave, before anybody works on it."""
+
+    index: Count
+    pool: Identifier
+    model: str | None
+    attempt: Annotated[int, Field(ge=1)]
+    targets: tuple[TargetKey, ...]
+
+
+class Dealt(Record):
+    """``dealt.json``, written exclusively once a wave is shared out, before its first shard starts.
+
+    A restarted drafter goes on with it: what has no ``shard.json`` was never started.
+
+    Attributes:
+        workers: Draft agents that may run at once.
+    """
+
+    tag: Tag
+    dealt_utc: UtcTime
+    workers: Annotated[int, Field(ge=1)]
+    slices: tuple[Slice, ...]
 
 
 class Shard(Record):
@@ -113,6 +140,7 @@ class ShardTask(Record):
 
     tag: Tag
     shard: Count
+    attempt: Annotated[int, Field(ge=1)]
     model: str | None
     levers: tuple[str, ...]
     turn_tokens: int
@@ -123,12 +151,23 @@ class ShardTask(Record):
 
 
 class ShardEnd(Record):
-    """``end.json``: how a shard's agent ended. A slow one may write it after its wave was handed on."""
+    """``end.json``: how a shard's agent ended. A slow one's may come after its wave was handed on.
+
+    Attributes:
+        end_reason: As of a confined command (``exited``, ``deadline``, ...); ``not-started``, where the
+            boundary refused it; ``lost``, where the drafter was killed and it died with it.
+        exit_code: Null where it did not exit by itself.
+        detail: One line more, where there is something to say.
+        truncated_turns: Answers that were cut off at their limit; null, like the rest, where its agent told
+            of no request.
+    """
 
     tag: Tag
     index: Count
     ended_utc: UtcTime
     end_reason: str
+    exit_code: int | None = None
+    detail: str = ""
     truncated_turns: Count | None
     turns: Count | None
     micro_usd: Count | None
@@ -169,10 +208,17 @@ class Draft(Record):
 
 
 class PrefilterRequest(Record):
-    """What ``prefilter`` reads; paths are absolute, inside its boundary."""
+    """What ``prefilter`` reads, and ``score`` for the attempts at one target.
+
+    Attributes:
+        drafts: Each one's file is ``folder`` and its ``path``.
+        targets: Whose drafts they are.
+        folder: Absolute, inside the command's boundary.
+    """
 
     tag: Tag
     drafts: tuple[Draft, ...]
+    targets: tuple[Target, ...]
     folder: str
 
 
@@ -240,6 +286,7 @@ class RequestEvent(Record):
         event: ``post``: asked; ``429``: refused; ``answer``: answered.
         source: Of a 429, who refused: ``platform`` is our own account, ``provider`` the pool behind it.
         tokens: Output tokens of an answer.
+        micro_usd: What an answer cost, as its provider says.
         truncated: Whether the answer was cut off at its limit.
     """
 
@@ -250,16 +297,21 @@ class RequestEvent(Record):
     model: str | None
     source: Literal["platform", "provider"] | None = None
     tokens: Count | None = None
+    micro_usd: Count | None = None
     truncated: bool = False
 
 
 class WaveTraffic(Record):
-    """One wave's requests, from its events alone; null is unknown.
+    """One wave's requests, from its events alone; null is unknown. ``traffic.json`` once it is handed on.
 
     Attributes:
-        per_minute: Requests a minute over the time from its first to its last; null where that is too short.
+        per_minute: Requests a minute over the time from its first to its last; null where that is less than
+            a minute.
         longest_429_minutes: Longest run of consecutive minutes with a provider's 429.
+        truncated: Answers that were cut off at their limit.
         by_model: Requests and 429s of each model.
+        bad_lines: Lines of the draft agents' files that are no event of theirs.
+        memory_available_bytes: When it was handed on.
     """
 
     requests: Count
@@ -269,6 +321,7 @@ class WaveTraffic(Record):
     longest_429_minutes: Count
     truncated: Count
     by_model: dict[str, tuple[Count, Count]]
+    bad_lines: Count
     memory_available_bytes: Count | None
     swap_used_bytes: Count | None
 
@@ -277,8 +330,10 @@ class WorkerDecision(Record):
     """How many workers the next wave has, and why.
 
     Attributes:
-        reason: ``platform-429``, ``sustained-429``, ``burst``, ``stall``, ``held`` or ``clean``.
-        last_clean: The level that a hold goes back to.
+        reason: ``platform-429``, ``sustained-429`` and ``stall`` hold; ``burst`` and ``clean`` step up;
+            ``held`` is clean or a burst with nothing to step up to.
+        last_clean: The level that a hold goes back to: of the last wave that none of the three ended, and
+            whose step had bought what it must.
         stalls: Consecutive steps that bought too little, up to now.
         next_workers: Workers of the next wave.
     """
@@ -289,6 +344,42 @@ class WorkerDecision(Record):
     last_clean: int
     stalls: Count
     next_workers: int
+
+
+class WorkerStep(Record):
+    """``decision.json``: a decision with the evidence that it was taken from, when the next wave began."""
+
+    decision: WorkerDecision
+    traffic: WaveTraffic
+
+
+class CreditRequest(Record):
+    """What ``credit`` reads."""
+
+    campaign_id: Identifier
+
+
+class CreditAnswer(Record):
+    """What ``credit`` writes: the credit that is left, null with a reason where it cannot be told."""
+
+    usd: float | None
+    reason: str | None = None
+
+
+class DrafterState(Record):
+    """``drafter.json``: what the drafter is at, for whoever watches, and for the gater.
+
+    Attributes:
+        state: ``ended`` means for good, unless somebody starts it again.
+        reason: Why it waits or ended.
+        credit_usd: At the last draw.
+    """
+
+    at_utc: UtcTime
+    state: Literal["drafting", "waiting", "ended"]
+    reason: str
+    credit_usd: float | None
+    credit_reason: str | None
 
 
 class LedgerRow(Record):

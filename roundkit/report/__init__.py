@@ -60,7 +60,14 @@ from roundkit.report.round_views import (
     samples_note,
 )
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
-from roundkit.report.run import NotebookFailed, NotebookRun, build_pilot_report, build_report, run_notebook
+from roundkit.report.run import (
+    NotebookFailed,
+    NotebookRun,
+    build_pilot_report,
+    build_report,
+    build_waves_report,
+    run_notebook,
+)
 from roundkit.report.shelf import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
 
@@ -81,6 +88,7 @@ __all__ = [
     "audited",
     "build_pilot_report",
     "build_report",
+    "build_waves_report",
     "check_parameters",
     "check_table",
     "checks_table",

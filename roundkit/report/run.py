@@ -21,6 +21,7 @@ from roundkit.report.outcome import Outcome, read_outcome
 from roundkit.report.parameters import read_parameters, validate_parameters
 from roundkit.report.shelf import find_notebook, notebook_bytes, read_notebook
 from roundkit.rounds.snapshot import open_source
+from roundkit.waves.folder import open_campaign
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,22 @@ def build_pilot_report(source: Path, out_html: Path, *, progress: Progress = SIL
     """
     open_pilot(source)
     return _built("pilot_report", {"pilot": str(source.resolve())}, out_html, progress)
+
+
+def build_waves_report(source: Path, out_html: Path, *, progress: Progress = SILENT) -> NotebookRun:
+    """Write the report of a wave campaign as one offline HTML file, as far as it has come.
+
+    Args:
+        source: The campaign's folder, or an export of it.
+        out_html: The file to write; the same records give the same bytes.
+        progress: Shows cells.
+
+    Raises:
+        Refused: ``no-campaign``.
+        NotebookFailed: nothing has been gated yet; the executed notebook lies beside the page.
+    """
+    open_campaign(source)
+    return _built("waves_report", {"waves": str(source.resolve())}, out_html, progress)
 
 
 def _check_places(files: Mapping[str, Path | None]) -> None:

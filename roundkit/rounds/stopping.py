@@ -11,9 +11,12 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from roundkit.measure.pool import DevicePool
-from roundkit.models.experiment import ExperimentRecord
+if TYPE_CHECKING:
+    # For annotations only: who waits for a signal must not wait for numpy and scipy.
+    from roundkit.measure.pool import DevicePool
+    from roundkit.models.experiment import ExperimentRecord
 
 _AT_ONCE = "stopped at once; nothing is lost, the same command goes on where it was"
 _POLL_S = 0.2

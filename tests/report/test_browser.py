@@ -29,7 +29,14 @@ PLANTED = {
     "entry": VEGA,
     "tail": HOSTILE,
 }
-REPORTS = ("audit_evidence", "explore_ledger", "pilot_report", "policy_report", "round_report")
+REPORTS = (
+    "audit_evidence",
+    "explore_ledger",
+    "pilot_report",
+    "policy_report",
+    "round_report",
+    "waves_report",
+)
 SCREENS = {
     "wide light": {"width": 1280, "dark": False},
     "wide dark": {"width": 1280, "dark": True},

@@ -14,13 +14,22 @@ from roundkit.analysis.charts.pilots import pilot_calls, pilot_outcomes
 from roundkit.analysis.charts.policy import runs_and_bounds, time_to_target
 from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
+from roundkit.analysis.charts.waves import (
+    banked_by_wave,
+    fleet,
+    refusals_by_source,
+    reject_reasons,
+    throughput_by_workers,
+)
 
 __all__ = [
     "aa_history",
+    "banked_by_wave",
     "branch_layout",
     "budget_burn",
     "composition_chain",
     "device_timeline",
+    "fleet",
     "gain_distribution",
     "gains",
     "interaction_ratios",
@@ -29,8 +38,11 @@ __all__ = [
     "pilot_outcomes",
     "queue_wait",
     "raw_samples",
+    "refusals_by_source",
+    "reject_reasons",
     "rounds_over_time",
     "runs_and_bounds",
+    "throughput_by_workers",
     "ticket_against_rerun",
     "time_to_target",
     "verdict_counts",

@@ -1,0 +1,293 @@
+"""Charts of a wave campaign: what was banked, what workers bought, 429s, how busy the fleet was, rejects."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from roundkit.analysis.charts.theme import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MUTED,
+    ORANGE,
+    SKY,
+    YELLOW,
+    finish,
+    rows_of,
+    tip,
+    where_known,
+)
+
+_STAGES = ("banked", "gated, not banked", "drafted, not gated", "not drafted")
+_STAGE_COLOURS = (BLUE, SKY, GREY, "#d9dee3")
+_UNDECIDED = "not decided"
+_DECISIONS = ("clean", "burst", "held", "stall", "sustained-429", "platform-429", _UNDECIDED)
+_DECISION_COLOURS = (BLUE, SKY, GREY, YELLOW, ORANGE, INK, MUTED)
+_DECISION_SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down", "stroke")
+_SOURCES = ("platform", "provider")
+_SOURCE_COLOURS = (INK, ORANGE)
+_ROW_HEIGHT = 30
+_HEIGHT = 220
+_FEW_TICKS = 12
+_TEXT_ROWS = 12
+_LONG_LABEL = 340
+MOST_REASONS = 12
+"""Reasons that have a row of their own; the others of a stage share one."""
+
+MOST_STEPS = 240
+"""Stretches of time that the chart of the fleet is divided into."""
+
+
+def banked_by_wave(waves: pl.LazyFrame) -> alt.LayerChart:
+    """How far the targets of each wave came: not drafted, drafted, gated, banked."""
+    left = {
+        "banked": pl.col("banked"),
+        "gated, not banked": pl.col("gated") - pl.col("banked"),
+        "drafted, not gated": pl.col("drafts") - pl.col("gated"),
+        "not drafted": (pl.col("targets") - pl.col("drafts")).clip(0),
+    }
+    ranked = pl.concat(
+        [
+            waves.select(
+                wave=_label(), came=pl.lit(came), targets=count, banked="banked",
+                gate_s=pl.col("gate_s").round(1), _order=pl.lit(number),
+                _number=pl.col("gated_utc").rank("ordinal"),
+            )
+            for number, (came, count) in enumerate(left.items())
+        ]
+    )  # fmt: skip
+    frame = ranked.sort("_number", "_order").collect()
+    order = frame["wave"].unique(maintain_order=True).to_list()
+    colour = alt.Color("came:N", scale=alt.Scale(domain=_STAGES, range=_STAGE_COLOURS), title=None)
+    x = alt.X("targets:Q", title="targets, and drafts beyond one of each", axis=alt.Axis(format="d"))
+    y = alt.Y("wave:N", sort=order, title=None)
+    tips = tip({"wave:N": "wave", "came:N": "came to be", "targets:Q": "targets", "gate_s:Q": "gate (s)"})
+    bars = alt.Chart().mark_bar(height=16).encode(
+        x=x, y=y, color=colour, order=alt.Order("_order:Q"), tooltip=tips
+    )  # fmt: skip
+    words = (
+        alt.Chart()
+        .transform_filter("datum._order === 0")
+        .mark_text(align="left", dx=4, color="#ffffff", fontWeight="bold")
+        .encode(x=alt.datum(0), y=y, text="banked:Q")
+    )
+    banked = int(waves.select(pl.col("banked").sum()).collect().item() or 0)
+    return finish(
+        [bars, words],
+        rows_of(frame),
+        title="What each wave banked",
+        subtitle=f"{banked} targets in all; a row a gate, the number of banked ones in its bar",
+        description=f"{banked} banked targets over {len(order)} gates of waves.",
+        height=_ROW_HEIGHT * max(2, len(order)),
+    )
+
+
+def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
+    """What workers bought in requests a minute, and what the policy made of it, wave after wave."""
+    frame = (
+        waves.filter(pl.col("mode") == "wave")
+        .sort("tag")
+        .select(
+            wave="tag",
+            workers="workers",
+            per_minute=pl.col("per_minute").round(1),
+            decision=pl.col("decision").fill_null(_UNDECIDED),
+            next_workers="next_workers",
+            missing="missing",
+        )
+        .collect()
+    )
+    known = frame["per_minute"].drop_nulls().len()
+    x = alt.X("workers:Q", title="workers", axis=alt.Axis(format="d", tickMinStep=1), scale=_loose())
+    y = alt.Y("per_minute:Q", title="requests a minute", scale=alt.Scale(zero=True))
+    shown = [each for each in _DECISIONS if each in frame["decision"].to_list()]
+    colours = [_DECISION_COLOURS[_DECISIONS.index(each)] for each in shown]
+    shapes = [_DECISION_SHAPES[_DECISIONS.index(each)] for each in shown]
+    tips = tip({
+        "wave:N": "wave", "workers:Q": "workers", "per_minute:Q": "requests a minute",
+        "decision:N": "decision", "next_workers:Q": "workers of the next wave",
+    })  # fmt: skip
+    measured = alt.Chart().transform_filter("datum.per_minute !== null")
+    line = measured.mark_line(color="#8a949e", strokeWidth=1.5).encode(
+        x=x, y=y, order=alt.Order("wave:O")
+    )  # fmt: skip
+    points = measured.mark_point(filled=True, opacity=1, size=110).encode(
+        x=x, y=y, tooltip=tips,
+        color=alt.Color("decision:N", scale=alt.Scale(domain=shown, range=colours), title="decision"),
+        shape=alt.Shape("decision:N", scale=alt.Scale(domain=shown, range=shapes), title="decision"),
+    )  # fmt: skip
+    words = measured.mark_text(dy=-14, color=INK).encode(x=x, y=y, text="wave:N")
+    unknown = (
+        alt.Chart()
+        .transform_filter("datum.per_minute === null")
+        .transform_calculate(_why="datum.wave + ': ' + datum.missing")
+        .transform_window(_row="row_number()", groupby=["workers"])
+        .mark_text(fontStyle="italic", color=MUTED)
+        .encode(x=x, y=alt.Y("_row:Q", axis=None, scale=alt.Scale(domain=[0, _TEXT_ROWS])), text="_why:N")
+    )
+    return finish(
+        [
+            *where_known(frame, "per_minute", line, points, words),
+            *([unknown] if known < frame.height else []),
+        ],
+        rows_of(frame),
+        title="Throughput against workers",
+        subtitle=f"{known} of {frame.height} waves were long enough for a rate; a line joins them in order",
+        description=f"Requests a minute against workers for {known} of {frame.height} waves.",
+        height=_HEIGHT,
+    )
+
+
+def refusals_by_source(minutes: pl.LazyFrame) -> alt.LayerChart:
+    """Which 429s came when: of our own account, or of the pool behind it."""
+    totals = (
+        minutes.group_by("minute_utc")
+        .agg(
+            waves=pl.col("tag").unique().sort().str.join(", "),
+            posts=pl.col("posts").sum(),
+            platform=pl.col("platform_429").sum(),
+            provider=pl.col("provider_429").sum(),
+        )
+        .sort("minute_utc")
+        .with_columns(minute=(pl.col("minute_utc") - pl.col("minute_utc").min()).dt.total_minutes())
+        .collect()
+    )
+    frame = totals.unpivot(
+        _SOURCES, index=["minute", "waves", "posts"], variable_name="source", value_name="refused"
+    ).sort("minute", "source")
+    sums = {source: int(totals[source].sum()) for source in _SOURCES}
+    most = int(totals.select(pl.max_horizontal("platform", "provider").max()).item() or 1)
+    whole = alt.Axis(format="d", values=list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined)
+    x = alt.X("minute:O", title="minute of the campaign", axis=alt.Axis(labelAngle=0))
+    colour = alt.Color("source:N", scale=alt.Scale(domain=_SOURCES, range=_SOURCE_COLOURS), title="429 of")
+    tips = tip({
+        "minute:O": "minute", "waves:N": "waves", "source:N": "429 of", "refused:Q": "429s",
+        "posts:Q": "requests",
+    })  # fmt: skip
+    bars = alt.Chart().mark_bar().encode(
+        x=x, y=alt.Y("refused:Q", title="429s a minute", axis=whole), color=colour, tooltip=tips
+    )  # fmt: skip
+    words = alt.Chart().transform_filter("datum.refused > 0").mark_text(dy=-6, color=INK).encode(
+        x=x, y=alt.Y("refused:Q", stack="zero", axis=whole), text=alt.Text("source:N"), detail="source:N"
+    )  # fmt: skip
+    return finish(
+        [bars, words] if frame.height else [],
+        rows_of(frame),
+        title="429s by source",
+        subtitle=f"{sums['platform']} of our own account (platform), {sums['provider']} of pools (provider)",
+        description=f"429s by minute: {sums['platform']} of the platform, {sums['provider']} of providers.",
+        height=_HEIGHT,
+    )
+
+
+def fleet(shards: pl.LazyFrame, waves: pl.LazyFrame) -> alt.LayerChart:
+    """How many draft agents ran at once over time, beside how many might."""
+    frame = _fleet_frame(shards.collect(), waves.collect())
+    busy = frame.filter(pl.col("running") > 0).height
+    share = f"{100 * busy / frame.height:.0f} %" if frame.height else "none"
+    ran, might = (float(frame[name].sum()) for name in ("running", "workers"))
+    used = f"{100 * ran / might:.0f} %" if might else "an unknown part"
+    x = alt.X("minute:Q", title="minutes of the campaign", scale=alt.Scale(zero=True, nice=False))
+    y = alt.Y("running:Q", title="draft agents", axis=alt.Axis(format="d", tickMinStep=1))
+    tips = tip({
+        "minute:Q": "minute", "running:Q": "agents that ran, on average", "workers:Q": "agents that might",
+    })  # fmt: skip
+    area = alt.Chart().mark_area(interpolate="step-after", color=SKY, opacity=0.8).encode(
+        x=x, y=y, tooltip=tips
+    )  # fmt: skip
+    line = alt.Chart().mark_line(
+        interpolate="step-after", color=INK, strokeDash=[4, 3], strokeWidth=1.5
+    ).encode(x=x, y=alt.Y("workers:Q", title="draft agents"))  # fmt: skip
+    return finish(
+        [area, line] if frame.height else [],
+        rows_of(frame),
+        title="How busy the fleet was",
+        subtitle=f"agents that ran (area), {used} of those that might have (dashed); some in {share} of it",
+        description=f"Draft agents over time: {used} of those that might have run; some in {share} of it.",
+        height=_HEIGHT,
+    )
+
+
+def _fleet_frame(shards: pl.DataFrame, waves: pl.DataFrame) -> pl.DataFrame:
+    """Return equal stretches of time with the agents that ran on average, and those that might have."""
+    schema = {"minute": pl.Float64, "running": pl.Float64, "workers": pl.Int64}
+    ended = shards.filter(pl.col("ended_utc").is_not_null())
+    if not ended.height:
+        return pl.DataFrame(schema=schema)
+    times = list(ended.select("started_utc", "ended_utc").iter_rows())
+    begin = min(started for started, _ in times)
+    seconds = [
+        ((started - begin).total_seconds(), (stopped - begin).total_seconds()) for started, stopped in times
+    ]
+    whole_s = max(stopped for _, stopped in seconds)
+    step = max(whole_s / MOST_STEPS, 1.0)
+    count = int(whole_s // step) + 1
+    running = [0.0] * count
+    for started, stopped in seconds:
+        for at in range(int(started // step), int(stopped // step) + 1):
+            running[at] += max(0.0, min(stopped, (at + 1) * step) - max(started, at * step)) / step
+    levels = sorted(
+        ((began - begin).total_seconds(), workers)
+        for began, workers in waves.filter(pl.col("mode") == "wave")
+        .select("began_utc", "workers")
+        .iter_rows()
+        if began is not None and workers is not None
+    )
+    rows = [
+        (round(at * step / 60, 3), round(running[at], 3), _level(levels, (at + 1) * step))
+        for at in range(count)
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _level(levels: list[tuple[float, int]], at_s: float) -> int | None:
+    return next((workers for began, workers in reversed(levels) if began <= at_s), None)
+
+
+def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
+    """Why drafts did not bank, by the stage that said so."""
+    frame = (
+        rejects.group_by("stage", "kind")
+        .agg(drafts=pl.len().cast(pl.Int64))
+        .sort("drafts", "stage", "kind", descending=[True, False, False])
+        .select(reason=pl.format("{}: {}", "stage", "kind"), stage="stage", drafts="drafts")
+        .collect()
+    )
+    total = int(frame["drafts"].sum())
+    if frame.height > MOST_REASONS:
+        rest = frame.slice(MOST_REASONS).group_by("stage").agg(pl.col("drafts").sum()).sort("stage")
+        others = rest.select(reason=pl.format("{}: other reasons", "stage"), stage="stage", drafts="drafts")
+        frame = pl.concat([frame.head(MOST_REASONS), others])
+    stages = ("owner", "prefilter", "score", "gate", "parked")
+    colour = alt.Color(
+        "stage:N", scale=alt.Scale(domain=stages, range=(GREY, SKY, GREEN, BLUE, YELLOW)), legend=None
+    )
+    labels = alt.Axis(labelLimit=_LONG_LABEL)
+    y = alt.Y("reason:N", sort=frame["reason"].to_list(), title=None, axis=labels)
+    bars = alt.Chart().mark_bar(height=16).encode(
+        x=alt.X("drafts:Q", title="drafts", axis=alt.Axis(format="d", tickMinStep=1)), y=y, color=colour,
+        tooltip=tip({"reason:N": "reason", "drafts:Q": "drafts"}),
+    )  # fmt: skip
+    words = alt.Chart().mark_text(align="left", dx=4, color=INK).encode(
+        x="drafts:Q", y=y, text="drafts:Q"
+    )  # fmt: skip
+    return finish(
+        [bars, words] if frame.height else [],
+        rows_of(frame),
+        title="Why drafts did not bank",
+        subtitle=f"{total} drafts; each is indexed with its reason and stays on the disk",
+        description=f"{total} drafts that did not bank, by stage and reason.",
+        height=_ROW_HEIGHT * max(2, frame.height),
+    )
+
+
+def _label() -> pl.Expr:
+    return (
+        pl.when(pl.col("mode") == "wave").then(pl.col("tag")).otherwise(pl.format("{} ({})", "tag", "mode"))
+    )
+
+
+def _loose() -> alt.Scale:
+    return alt.Scale(zero=False, padding=20)
