@@ -62,7 +62,7 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff format .
 
 lock: $(READY) ## Write the lock file anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group dev \
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --extra cluster --group dev \
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 # In a neutral folder and with the system's interpreter, so that no author's paths are published.

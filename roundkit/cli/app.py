@@ -57,6 +57,7 @@ for _module in (
     "evidence",
     "notebooks",
     "frames",
+    "cluster",
     "host",
 ):
     import_module(f"roundkit.cli.{_module}")

@@ -38,6 +38,14 @@ class DevicePool(Protocol):
         """
         ...
 
+    def trouble(self) -> str | None:
+        """Say why nothing can be measured now; None where nothing is in the way. It may end by itself."""
+        ...
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        """Return, once each, the records of experiments that had been given up and ended all the same."""
+        ...
+
     def close(self) -> None:
         """End what runs at its next trial, as interrupted, and wait for it."""
         ...
@@ -109,6 +117,14 @@ class LocalPool:
             job.future.set_running_or_notify_cancel()
             self._jobs[chosen.id].put(job)
         return job.future
+
+    def trouble(self) -> str | None:
+        """Return None: nothing stands between this pool and its host."""
+        return None
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        """Return nothing: an experiment of this pool ends once."""
+        return ()
 
     def close(self) -> None:
         """End what runs at its next trial, as interrupted, and wait for it; a second call does nothing."""

@@ -19,13 +19,15 @@ class DeviceSet(Record):
 
     Attributes:
         id: Name of the set within the round.
-        platform: ``cpu``, or ``fixture`` in tests.
+        platform: ``cpu``, ``cuda``, or ``fixture`` in tests.
         devices: For ``cpu`` the core numbers as text; for other platforms the device identities.
+        device_class: What sets of devices that are alike have in common; null where that is not told.
     """
 
     id: Identifier
-    platform: Literal["cpu", "fixture"]
+    platform: Literal["cpu", "cuda", "fixture"]
     devices: Annotated[tuple[str, ...], Field(min_length=1)]
+    device_class: Identifier | None = Field(default=None, exclude_if=is_missing)
 
 
 class Tightening(Record):

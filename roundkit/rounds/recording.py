@@ -36,6 +36,20 @@ def record_ticket(bench: Bench, store: RoundStore, ticket: TicketRecord, record:
     return line
 
 
+def record_late(store: RoundStore, record: ExperimentRecord) -> str:
+    """Keep the record of an experiment that had been given up; it counts for nothing.
+
+    Returns:
+        A line about it.
+    """
+    with store.transaction():
+        kept = store.experiments.keep_late(record)
+        if kept:
+            store.events.add("late-record", experiment=record.experiment_id, outcome=record.outcome)
+    what = "kept as a duplicate" if kept else "on record already"
+    return f"{record.experiment_id} came in late: {what}"
+
+
 def record_unmeasured(bench: Bench, store: RoundStore, ticket: TicketRecord, reason: str) -> None:
     """Record that an accepted ticket was never measured, and why."""
     with store.transaction():

@@ -50,6 +50,14 @@ class WatchedPool:
         future.add_done_callback(lambda _: self._progress.end(task))
         return future
 
+    def trouble(self) -> str | None:
+        """Return what the other pool returns."""
+        return self._pool.trouble()
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        """Return what the other pool returns."""
+        return self._pool.late_records()
+
     def close(self) -> None:
         """End what runs."""
         self._pool.close()

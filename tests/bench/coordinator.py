@@ -76,6 +76,12 @@ class RecordPool:
         self._sets = tuple(sets)
         self._record = record
 
+    def trouble(self) -> None:
+        return None
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        return ()
+
     def free_sets(self) -> tuple[DeviceSet, ...]:
         return self._sets
 
