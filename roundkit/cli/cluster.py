@@ -52,3 +52,22 @@ def worker(
         say=report_line,
         until_lost=until_lost,
     )
+
+
+cluster_app = typer.Typer(no_args_is_help=True, help="Certificates and batch jobs of a cluster.")
+app.add_typer(cluster_app, name="cluster", rich_help_panel="Cluster")
+
+
+@cluster_app.command()
+def cert(
+    out: Annotated[Path, typer.Argument(help="Folder to make; copy it to each machine of the cluster.")],
+    days: Annotated[int, typer.Option(min=1, help="How long the certificates hold.")] = 365,
+) -> None:
+    """Make the certificates by which the machines of one cluster know each other."""
+    from roundkit.measure.cluster.extra import require
+
+    require("cryptography")
+    from roundkit.measure.cluster.certificates import make_certificates
+
+    end = make_certificates(out, days=days)
+    typer.echo(f"certificates in {out}, until {end:%Y-%m-%d}; whoever has {out}/cluster.key is let in")

@@ -277,6 +277,8 @@ class ExperimentRecord(Record):
             coordinator's own folders are written ``{work}``, ``{incumbent}`` and ``{roundkit}``, numbers of
             trials ``N``.
         machine: Name of the machine's hardware (processor, cores), without host name.
+        machine_sha256: Which machine it was, by a digest over the hardware's own identity; null where the
+            hardware tells none.
     """
 
     format: Literal["roundkit-experiment/1"]
@@ -293,6 +295,7 @@ class ExperimentRecord(Record):
     ended_utc: UtcTime
     lease: Lease | None
     machine: str
+    machine_sha256: Digest | None = Field(default=None, exclude_if=is_missing)
     devices_before: tuple[DeviceReading, ...]
     devices_after: tuple[DeviceReading, ...]
     trials: tuple[Trial, ...]

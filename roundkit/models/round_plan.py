@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -22,12 +23,15 @@ class DeviceSet(Record):
         platform: ``cpu``, ``cuda``, or ``fixture`` in tests.
         devices: For ``cpu`` the core numbers as text; for other platforms the device identities.
         device_class: What sets of devices that are alike have in common; null where that is not told.
+        machine: What the plan calls the machine that has them, where that is a worker of a cluster; null for
+            the coordinator's own, and for what any worker that offers it may measure on.
     """
 
     id: Identifier
     platform: Literal["cpu", "cuda", "fixture"]
     devices: Annotated[tuple[str, ...], Field(min_length=1)]
     device_class: Identifier | None = Field(default=None, exclude_if=is_missing)
+    machine: Identifier | None = Field(default=None, exclude_if=is_missing)
 
 
 class Tightening(Record):
@@ -86,10 +90,18 @@ class LaneDraft(Record):
 
 
 class CompositionPolicy(Record):
-    """What ``close`` does when the final rerun fails, and whether it measures lanes alone once more."""
+    """What ``close`` measures, and what it does when the final rerun fails.
+
+    Attributes:
+        fallback: What is left where the final head does not pass.
+        fresh_standalone: Whether composed lanes are measured alone once more.
+        same_device_class: Whether a lane's composition, and the rerun, use the device class on which the
+            ticket was measured: the lane's own, for the rerun that of the lane composed first.
+    """
 
     fallback: Literal["best-single", "keep-incumbent"]
     fresh_standalone: bool
+    same_device_class: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class RoundDraft(Record):

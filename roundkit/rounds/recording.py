@@ -9,7 +9,7 @@ from roundkit.models.ledger import TicketRecord
 from roundkit.models.measurement import ExperimentRecord, VerdictRecord
 from roundkit.rounds.control import mark_paused
 from roundkit.rounds.requests import Bench
-from roundkit.rules.drift import aa_check
+from roundkit.rules.drift import aa_check, same_place
 from roundkit.rules.remeasure import is_checked_again, is_measured_again, pause_reason
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
@@ -45,7 +45,12 @@ def record_late(store: RoundStore, record: ExperimentRecord) -> str:
     with store.transaction():
         kept = store.experiments.keep_late(record)
         if kept:
-            store.events.add("late-record", experiment=record.experiment_id, outcome=record.outcome)
+            store.events.add(
+                "late-record",
+                experiment=record.experiment_id,
+                outcome=record.outcome,
+                sha256=record.digest(),
+            )
     what = "kept as a duplicate" if kept else "on record already"
     return f"{record.experiment_id} came in late: {what}"
 
@@ -73,7 +78,9 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
             return f"{record.subject} is done anew: {record.reason}"
         resumes = _ends_a_pause(store, record)
         drift = bench.plan.campaign.test_plan.drift
-        check = aa_check(record, verdict, store.aa_checks.all(), drift, resumes=resumes)
+        checks = store.aa_checks.all()
+        history = same_place(record, checks, store.experiments.by_id(one.experiment for one in checks))
+        check = aa_check(record, verdict, history, drift, resumes=resumes)
         store.aa_checks.add(check, store.tickets.count(state="measured"))
         store.events.add("aa", experiment=check.experiment, z=check.z, cusum=check.cusum, passed=check.passed)
         if not check.passed:

@@ -78,6 +78,7 @@ class Server:
                 self._take_in()
                 self._start_builds()
                 self._start_measurements()
+                self.pool.stand_in_line(wanted=self._something_waits())
                 self._say_trouble()
             ended = self._ended(until)
             if ended is None:
@@ -291,6 +292,15 @@ class Server:
             return False
         measured = self.store.tickets.count(state="measured")
         return aa_due(measured, self.store.aa_checks.last_after_tickets(), self.bench.plan.aa_interval)
+
+    def _something_waits(self) -> bool:
+        """Say whether a device set that became free now would be used."""
+        if self._stopping():
+            return False
+        if self._aa_is_due() and not self._aa_in_flight():
+            return True
+        ready = any(ticket.key in self._state.built for ticket in self.store.tickets.queue())
+        return ready and not self._paused()
 
     def _aa_in_flight(self) -> bool:
         return any(job.ticket is None for job in self._state.measuring.values())

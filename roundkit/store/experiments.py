@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import format_utc, now_utc
@@ -97,6 +98,18 @@ class ExperimentTable:
             values,
         )
         return [ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments") for row in rows]
+
+    def by_id(self, experiment_ids: Iterable[str]) -> dict[str, ExperimentRecord]:
+        """Return the finished records of some experiments."""
+        found = {}
+        for experiment_id in experiment_ids:
+            row = self._connection.execute(
+                "SELECT record FROM experiments WHERE experiment_id = ? AND record IS NOT NULL",
+                (experiment_id,),
+            ).fetchone()
+            if row is not None:
+                found[experiment_id] = ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments")
+        return found
 
     def unfinished(self) -> list[tuple[str, str]]:
         """Return id and subject of experiments that were started and have no record."""

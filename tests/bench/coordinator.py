@@ -76,6 +76,9 @@ class RecordPool:
         self._sets = tuple(sets)
         self._record = record
 
+    def stand_in_line(self, *, wanted: bool) -> None:
+        pass
+
     def trouble(self) -> None:
         return None
 

@@ -81,6 +81,7 @@ def lost_record(
         ended_utc=now_utc(),
         lease=None,
         machine=state.machine,
+        machine_sha256=state.machine_sha256,
         devices_before=(),
         devices_after=(),
         trials=(),

@@ -18,7 +18,7 @@ import roundkit
 from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.errors import Refused
 from roundkit.host.devices import lease_names, machine_identity, machine_sha256, platform_named
-from roundkit.host.lease import holders
+from roundkit.host.lease import holders, wait_in_line
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.cluster.cache import TreeCache, check_bundle
 from roundkit.measure.cluster.spool import Spool
@@ -240,16 +240,26 @@ class Bench:
             text = trial.to_bytes().decode()
             _tell_if_heard(run.tell, TrialNote(run=run.remote.run, done=done, planned=planned, trial=text))
 
-        while True:
-            try:
-                record = run_experiment(
-                    request, lease_root=self._lease_root, progress=on_trial, should_stop=run.stop.is_set
-                )
-                return _reply(run.remote, "record", record=record)
-            except DeviceBusy as busy:
-                if run.stop.is_set() or is_expired(run.remote.deadline_utc, now_utc()):
-                    return _reply(run.remote, "busy", detail=str(busy))
-                time.sleep(_BUSY_POLL_S)
+        device_set = request.device_sets[0]
+        turn = wait_in_line(lease_names(device_set.platform, device_set.devices), root=self._lease_root)
+        try:
+            while True:
+                try:
+                    record = run_experiment(
+                        request,
+                        lease_root=self._lease_root,
+                        progress=on_trial,
+                        should_stop=run.stop.is_set,
+                        turn=turn,
+                    )
+                    return _reply(run.remote, "record", record=record)
+                except DeviceBusy as busy:
+                    if run.stop.is_set() or is_expired(run.remote.deadline_utc, now_utc()):
+                        return _reply(run.remote, "busy", detail=str(busy))
+                    turn.renew()
+                    time.sleep(_BUSY_POLL_S)
+        finally:
+            turn.leave()
 
 
 def _reply(remote: RemoteRequest, kind: str, **fields: object) -> RemoteReply:

@@ -71,6 +71,9 @@ class DaskPool:
         with self._lock:
             return tuple(device_set for device_set, _, _ in self._places())
 
+    def stand_in_line(self, *, wanted: bool) -> None:
+        """Do nothing: an experiment waits for its turn at the worker that it was sent to."""
+
     def trouble(self) -> str | None:
         """Say why nothing can be measured now; None where nothing is in the way. It may end by itself."""
         if self._link.trouble is not None:
