@@ -18,7 +18,7 @@ from roundkit.core.errors import Refused
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.cluster import tasks
 from roundkit.measure.cluster.arrival import arrival_problem, lost_record
-from roundkit.measure.cluster.link import Link
+from roundkit.measure.cluster.link import LOOK_S, Link
 from roundkit.measure.cluster.shelf import Shelf
 from roundkit.measure.cluster.spool import run_identity
 from roundkit.measure.experiment import Progress
@@ -180,7 +180,7 @@ async def _result(flight: Flight, future: Any, limit_s: float) -> bytes:
         {waiting, flight.lost}, timeout=max(0.0, limit_s), return_when=asyncio.FIRST_COMPLETED
     )
     if waiting in done:
-        return _bytes_of(waiting, flight)
+        return await _bytes_of(waiting, flight)
     waiting.cancel()
     with contextlib.suppress(Exception):
         await future.cancel()
@@ -189,15 +189,15 @@ async def _result(flight: Flight, future: Any, limit_s: float) -> bytes:
     raise _Lost("worker-slow", f"the worker did not answer within {limit_s:.0f} s")
 
 
-def _bytes_of(task: asyncio.Future[Any], flight: Flight) -> bytes:
+async def _bytes_of(task: asyncio.Future[Any], flight: Flight) -> bytes:
     assert flight.lost is not None
-    if task.cancelled():
-        raise _Lost("scheduler-lost", "the scheduler forgot what it was to do")
-    error = task.exception()
-    if error is not None:
+    error = None if task.cancelled() else task.exception()
+    if task.cancelled() or error is not None:
+        # Whether it was the worker or the scheduler, the next look at the cluster tells.
+        await asyncio.wait({flight.lost}, timeout=LOOK_S)
         if flight.lost.done():
             raise flight.lost.result()
-        raise _Lost("worker-lost", f"{type(error).__name__}: {error}")
+        raise _Lost("worker-error", f"{type(error).__name__}: {error}" if error else "the task was forgotten")
     data = task.result()
     if not isinstance(data, bytes):
         raise _Lost("record-wrong", f"the worker answered with {type(data).__name__}")

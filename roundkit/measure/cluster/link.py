@@ -24,6 +24,8 @@ METRIC = "roundkit"
 _REFRESH_S = 0.3
 _CONNECT_S = 3.0
 _ANSWER_S = 10.0
+LOOK_S = _REFRESH_S + _ANSWER_S
+"""Within this many seconds a look at the cluster tells what was lost."""
 
 
 class Link:
