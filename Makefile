@@ -13,7 +13,7 @@ NEUTRAL := /tmp/roundkit-evidence
 REPORTS := audit_evidence explore_ledger round_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence clean
+.PHONY: help env demo test test-slow test-clis test-gpu chaos bench lint format lock evidence clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,7 +36,7 @@ demo: $(READY) ## Run a whole round on real code, to an HTML report
 	@$(BIN)/roundkit demo --out $(DEMO)
 
 test: $(READY) ## Run the tests (minutes)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis and not gpu"
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
@@ -44,6 +44,13 @@ test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 test-clis: $(READY) ## Run the real agents against a stub provider (installs them: some 900 MB in build/clis)
 	@PYTHONPATH=tests $(BIN)/python -m clis.install build/clis
 	@$(BIN)/python -m pytest -n 0 -m clis tests/clis
+
+test-gpu: $(READY) ## Run the tests of real NVIDIA devices; says so where there is none
+	@if $(BIN)/python -c 'import sys; from roundkit.host.devices import platform_named; \
+	  cuda = platform_named("cuda"); found = cuda.list(); \
+	  print("no NVIDIA device here:", cuda.inspect("GPU-").problem) if not found else print(*found); \
+	  sys.exit(not found)'; \
+	then $(BIN)/python -m pytest -n 0 -m gpu tests/gpu; fi
 
 chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and count what was lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)

@@ -59,5 +59,6 @@ for _module in (
     "frames",
     "cluster",
     "host",
+    "devices",
 ):
     import_module(f"roundkit.cli.{_module}")

@@ -42,6 +42,7 @@ class Grant:
     readable: tuple[Mount, ...]
     cwd: Path = CHECKOUT
     overlay: Overlay | None = None
+    devices: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,7 @@ class TrialBoundary:
                 *device.readable,
             ),
             overlay=overlay,
+            devices=device.nodes,
         )
 
 

@@ -14,7 +14,14 @@ from pathlib import Path
 from roundkit.core.clock import now_utc
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import sweep
-from roundkit.host.devices import DeviceState, lease_names, machine_identity, machine_sha256, platform_named
+from roundkit.host.devices import (
+    NO_LIMITS,
+    DeviceState,
+    lease_names,
+    machine_identity,
+    machine_sha256,
+    platform_named,
+)
 from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.host.turns import Turn
 from roundkit.measure.boundary_book import BoundaryBook
@@ -181,7 +188,8 @@ def qualify_devices(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tu
     """Read every device of a set, and judge it by what it said earlier."""
     platform = platform_named(device_set.platform)
     before = {state.device: state for state in earlier}
-    return tuple(platform.qualify(device, before.get(device)) for device in device_set.devices)
+    limits = device_set.limits or NO_LIMITS
+    return tuple(platform.qualify(device, before.get(device), limits) for device in device_set.devices)
 
 
 def refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:

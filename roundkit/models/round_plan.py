@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from roundkit.host.devices import DeviceLimits
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
 from roundkit.models.instruments import CountingTool
@@ -25,6 +26,7 @@ class DeviceSet(Record):
         device_class: What sets of devices that are alike have in common; null where that is not told.
         machine: What the plan calls the machine that has them, where that is a worker of a cluster; null for
             the coordinator's own, and for what any worker that offers it may measure on.
+        limits: Between which readings its devices may measure.
     """
 
     id: Identifier
@@ -32,6 +34,11 @@ class DeviceSet(Record):
     devices: Annotated[tuple[str, ...], Field(min_length=1)]
     device_class: Identifier | None = Field(default=None, exclude_if=is_missing)
     machine: Identifier | None = Field(default=None, exclude_if=is_missing)
+    limits: DeviceLimits | None = Field(default=None, exclude_if=is_missing)
+
+    def is_same_as(self, other: DeviceSet) -> bool:
+        """Say whether another description is of this set; limits are the plan's, no part of what it is."""
+        return self.model_copy(update={"limits": None}) == other.model_copy(update={"limits": None})
 
 
 class Tightening(Record):

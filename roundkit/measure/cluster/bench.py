@@ -119,7 +119,8 @@ class Bench:
         if done is not None:
             return _answered(done)
         device_set = remote.request.device_sets[0]
-        if device_set not in self.device_sets or len(remote.request.device_sets) != 1:
+        offered = any(device_set.is_same_as(own) for own in self.device_sets)
+        if not offered or len(remote.request.device_sets) != 1:
             detail = f"this worker offers no device set {device_set.id!r} as the plan has it"
             return _answered(_refused(remote, "device-set", detail))
         with self._lock:
@@ -127,7 +128,7 @@ class Bench:
             if known is not None and not known.reply.done():
                 return known.reply
             for other in self._runs.values():
-                same_set = other.remote.request.device_sets == remote.request.device_sets
+                same_set = other.remote.request.device_sets[0].id == device_set.id
                 if same_set and other.remote.plan_digest == remote.plan_digest:
                     other.stop.set()
             self._runs = {name: one for name, one in self._runs.items() if not one.reply.done()}

@@ -138,9 +138,9 @@ class DaskPool:
         places = []
         for worker, state in self._link.workers.items():
             for offered in state.sets:
-                free = not taken[worker, offered.device_set.id] and offered.problem is None
-                if free and offered.device_set in self._sets:
-                    places.append((offered.device_set, worker, offered.held))
+                own = next((one for one in self._sets if one.is_same_as(offered.device_set)), None)
+                if own is not None and not taken[worker, own.id] and offered.problem is None:
+                    places.append((own, worker, offered.held))
         return places
 
     # -- in the loop's thread

@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import pydantic
 from distributed import Worker
 
 from roundkit.core.errors import refuse
-from roundkit.core.yamlfile import plain, read_yaml
 from roundkit.host.lease import default_lease_root
 from roundkit.host.probes import Layer, probe_confinement
 from roundkit.measure.cluster.bench import Bench
 from roundkit.measure.cluster.flights import resource
 from roundkit.measure.cluster.link import METRIC
 from roundkit.measure.cluster.security import check_address, security_of
+from roundkit.measure.cluster.sets import read_sets
 from roundkit.measure.cluster.tasks import set_bench
-from roundkit.models.cluster import WorkerSets
-from roundkit.models.round_plan import DeviceSet
 
 Say = Callable[[str], None]
 
@@ -42,37 +39,6 @@ _QUIET = {
     "distributed.worker.memory.terminate": False,
     "distributed.comm.timeouts.connect": _CONNECT_S,
 }
-
-
-def read_sets(path: Path) -> tuple[DeviceSet, ...]:
-    """Read what a machine offers.
-
-    Raises:
-        Refused: ``missing-file``, ``malformed-yaml``, ``malformed``: it is no list of device sets, or two of
-            them share a name or a device.
-    """
-    _, content = read_yaml(path)
-    try:
-        sets = WorkerSets.model_validate(plain(content)).device_sets
-    except pydantic.ValidationError as error:
-        raise refuse(
-            "malformed",
-            f"it is no list of device sets: {error}",
-            place=path.name,
-            remedy="write `format: roundkit-device-sets/1` and `device_sets:` with id, platform and devices",
-        ) from error
-    seen: set[object] = set()
-    for device_set in sets:
-        for name in (device_set.id, *((device_set.platform, device) for device in device_set.devices)):
-            if name in seen:
-                raise refuse(
-                    "malformed",
-                    f"{name} stands in it twice",
-                    place=path.name,
-                    remedy="let each device be in one set",
-                )
-            seen.add(name)
-    return sets
 
 
 def refuse_unconfined(layers: list[Layer]) -> None:
