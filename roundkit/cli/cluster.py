@@ -71,3 +71,18 @@ def cert(
 
     end = make_certificates(out, days=days)
     typer.echo(f"certificates in {out}, until {end:%Y-%m-%d}; whoever has {out}/cluster.key is let in")
+
+
+@cluster_app.command("job-script")
+def job_script(
+    slurm: Annotated[Path, typer.Argument(help="YAML file that says how workers are submitted.")],
+    scheduler: Annotated[str, typer.Option(help="Address at which serve will listen, tls://HOST:PORT.")],
+    tls: Tls = None,
+) -> None:
+    """Print the Slurm script of one worker as it would be submitted; submits nothing."""
+    from roundkit.measure.cluster.extra import require
+
+    require("distributed", "dask_jobqueue")
+    from roundkit.measure.cluster import slurm as jobs
+
+    typer.echo(jobs.job_script(jobs.read_workers(slurm), scheduler, tls), nl=False)

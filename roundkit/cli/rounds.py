@@ -41,12 +41,18 @@ class Pool(StrEnum):
 
     local = "local"
     dask = "dask"
+    slurm = "slurm"
 
 
 PoolOption = Annotated[
-    Pool, typer.Option(help="Who measures: this machine's devices, or a Dask cluster's workers.")
+    Pool, typer.Option(help="Who measures: this machine, a Dask cluster's workers, or Slurm jobs.")
 ]
-SchedulerOption = Annotated[str | None, typer.Option(help="Address of the Dask scheduler, tls://HOST:PORT.")]
+SchedulerOption = Annotated[
+    str | None, typer.Option(help="Address of the Dask scheduler, tls://HOST:PORT; with Slurm, to listen on.")
+]
+SlurmOption = Annotated[
+    Path | None, typer.Option(help="YAML file that says how workers are submitted to Slurm.")
+]
 TlsOption = Annotated[Path | None, typer.Option(help="Folder of certificates, from `cluster cert`.")]
 
 
@@ -185,6 +191,7 @@ def serve(
     pool: PoolOption = Pool.local,
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
+    slurm: SlurmOption = None,
 ) -> None:
     """Measure tickets as they come: the one process that owns the round's queue."""
     from roundkit.rounds.pools import PoolChoice, chosen_pool
@@ -194,7 +201,7 @@ def serve(
     if until_idle and until_deadline:
         raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
     until: Until = "idle" if until_idle else "deadline"
-    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls)
+    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
     with shown_progress() as progress, chosen_pool(folder, choice) as devices:
         outcome = serve_round(folder, until=until, report=progress.say, pool=devices, progress=progress)
     typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
@@ -304,6 +311,7 @@ def close(
     pool: PoolOption = Pool.local,
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
+    slurm: SlurmOption = None,
 ) -> None:
     """Select, compose, rerun, export the evidence and advance the incumbent; resumable."""
     from roundkit.cli.tables import ledger_table
@@ -311,7 +319,7 @@ def close(
     from roundkit.rounds.pools import PoolChoice, chosen_pool
     from roundkit.rounds.serve import round_folder
 
-    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls)
+    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
     with shown_progress() as progress, chosen_pool(folder, choice) as devices:
         outcome = close_round(folder, report=progress.say, pool=devices, progress=progress)
     ledger_table(outcome.ledger)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from roundkit.models.base import Count, Digest, Identifier, Record, UtcTime
 from roundkit.models.measurement import ExperimentRecord, MeasurementRequest
@@ -147,3 +147,22 @@ class WorkerSets(Record):
 
     format: Literal["roundkit-device-sets/1"]
     device_sets: tuple[DeviceSet, ...] = Field(min_length=1)
+
+
+class SlurmWorkers(Record):
+    """How workers are submitted to Slurm, as their owner writes it.
+
+    Attributes:
+        jobs: How many workers, one a job.
+        device_sets: The nodes' file of device sets, as they see it.
+        home: Folder for a worker's trees and records on its node; may name variables of the node's shell.
+        roundkit: The command on the nodes; null for this one's own interpreter, on a shared file system.
+        options: What ``dask_jobqueue.SLURMCluster`` takes: ``cores``, ``memory``, ``queue``, ``walltime``, …
+    """
+
+    format: Literal["roundkit-slurm/1"]
+    jobs: Annotated[int, Field(ge=1)]
+    device_sets: str
+    home: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./${}-]+$")]
+    roundkit: str | None = None
+    options: dict[str, Any]
