@@ -71,19 +71,21 @@ def test_k02_a_worker_killed_in_mid_trial_is_an_infrastructure_breakage(
 
 
 def test_k02_a_worker_that_was_cut_off_comes_back_with_a_late_record(
-    running: Cluster, world: World, open_pool: OpenPool
+    world: World, open_pool: OpenPool, open_folder: Path
 ) -> None:
-    running.start_worker("cut", fixture_sets(["a"]))
-    pool = open_pool(running, "a")
-    future = begun(pool, world, "cut.1")
-    running.workers["cut"].send_signal(signal.SIGSTOP)
-    record: ExperimentRecord = future.result(timeout=60)  # type: ignore[attr-defined]
-    assert (record.outcome, record.reason) == ("infrastructure", "worker-lost")
-    running.workers["cut"].send_signal(signal.SIGCONT)
-    late: list[ExperimentRecord] = []
-    wait_for(lambda: late.extend(pool.late_records()) or late, "the record of the worker that was cut off")
-    assert late[0].experiment_id == "cut.1"
-    running.kill(running.workers.pop("cut"))
+    with cluster(open_folder / "cluster", worker_ttl="4s") as made:
+        made.start_worker("cut", fixture_sets(["a"]))
+        pool = open_pool(made, "a")
+        future = begun(pool, world, "cut.1")
+        made.workers["cut"].send_signal(signal.SIGSTOP)
+        record: ExperimentRecord = future.result(timeout=60)  # type: ignore[attr-defined]
+        assert (record.outcome, record.reason) == ("infrastructure", "worker-lost")
+        made.workers["cut"].send_signal(signal.SIGCONT)
+        late: list[ExperimentRecord] = []
+        wait_for(
+            lambda: late.extend(pool.late_records()) or late, "the record of the worker that was cut off"
+        )
+        assert late[0].experiment_id == "cut.1"
 
 
 def served(open_folder: Path, lanes: dict[str, float], made: Cluster) -> Scene:

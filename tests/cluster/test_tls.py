@@ -49,7 +49,8 @@ def test_an_experiment_over_tls_and_none_with_other_certificates(
         DaskPool(sets_of("a"), plan_digest=PLAN, scheduler=encrypted.address, tls=encrypted.tls)
     ) as pool:
         wait_for(pool.free_sets, "a free device set")
-        assert pool.submit(request).result(timeout=60).outcome == "complete"
+        record = pool.submit(request).result(timeout=60)
+        assert (record.outcome, record.reason, record.detail) == ("complete", None, None)
     make_certificates(tmp_path / "others", days=1)
     with closing(
         DaskPool(sets_of("a"), plan_digest=PLAN, scheduler=encrypted.address, tls=tmp_path / "others")

@@ -37,11 +37,13 @@ class Cluster:
         root: Holds devices, leases and the workers' folders; passable for everybody.
         port: The scheduler's, the same after it was started again.
         tls: Folder of certificates, None without TLS.
+        worker_ttl: After which silence the scheduler takes a worker for lost.
     """
 
     root: Path
     port: int = field(default_factory=free_port)
     tls: Path | None = None
+    worker_ttl: str = "60s"
     scheduler: subprocess.Popen[str] | None = None
     workers: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
 
@@ -90,7 +92,7 @@ class Cluster:
                 sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1",
                 "--port", str(self.port), "--no-dashboard", "--no-jupyter", *tls,
             ],
-            env={**self.environment, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"},
+            env={**self.environment, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": self.worker_ttl},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         wait_for(self._answers, "the scheduler")
@@ -157,9 +159,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(root: Path, *, tls: Path | None = None) -> Iterator[Cluster]:
+def cluster(root: Path, *, tls: Path | None = None, worker_ttl: str = "60s") -> Iterator[Cluster]:
     """Run a scheduler, and end it and every worker afterwards."""
-    made = Cluster(root, tls=tls)
+    made = Cluster(root, tls=tls, worker_ttl=worker_ttl)
     root.mkdir(parents=True, exist_ok=True)
     root.chmod(0o711)
     try:

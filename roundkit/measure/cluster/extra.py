@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 
 from roundkit.core.errors import refuse
 
@@ -15,10 +15,18 @@ def require(*libraries: str) -> None:
     Raises:
         Refused: ``missing-extra``.
     """
-    missing = [library for library in libraries if find_spec(library) is None]
+    missing = [library for library in libraries if not _can_be_imported(library)]
     if missing:
         raise refuse(
             "missing-extra",
             f"this needs {' and '.join(missing)}, which is not installed",
             remedy=f"install the extra: pip install '{EXTRA}'",
         )
+
+
+def _can_be_imported(library: str) -> bool:
+    try:
+        import_module(library)
+    except ImportError:
+        return False
+    return True

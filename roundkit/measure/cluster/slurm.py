@@ -34,7 +34,7 @@ class _WorkerJob(SLURMJob):
         tls: Path | None = options.pop("tls")
         # The script names the folder of certificates; jobqueue would name each of its files.
         options = {"job_name": "roundkit", **options, "security": None, "protocol": None}
-        super().__init__(scheduler, name, processes=1, **options)
+        super().__init__(scheduler, name, processes=1, **options)  # type: ignore[no-untyped-call]
         self._command_template = worker_command(workers, str(scheduler), str(name), tls)
 
 
@@ -95,7 +95,7 @@ def job_script(workers: SlurmWorkers, scheduler: str, tls: Path | None) -> str:
         job = _WorkerJob(scheduler, "roundkit-0", workers=workers, tls=tls, **workers.options)
     except (TypeError, ValueError) as error:
         raise _option_refusal(error) from error
-    return str(job.job_script())
+    return str(job.job_script())  # type: ignore[no-untyped-call]
 
 
 @contextmanager
