@@ -16,7 +16,7 @@ WAVES := /tmp/roundkit-waves-evidence
 REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report waves_report
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis chaos bench lint format lock evidence policy-evidence waves-evidence \
+.PHONY: help env demo test test-slow test-clis test-gpu chaos bench lint format lock evidence policy-evidence waves-evidence \
   clean
 
 help: ## Show what there is
@@ -40,7 +40,7 @@ demo: $(READY) ## Run a whole round on real code, to an HTML report
 	@$(BIN)/roundkit demo --out $(DEMO)
 
 test: $(READY) ## Run the tests (minutes)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis and not gpu"
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
@@ -48,6 +48,13 @@ test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
 test-clis: $(READY) ## Run the real agents against a stub provider (installs them: some 900 MB in build/clis)
 	@PYTHONPATH=tests $(BIN)/python -m clis.install build/clis
 	@$(BIN)/python -m pytest -n 0 -m clis tests/clis
+
+test-gpu: $(READY) ## Run the tests of real NVIDIA devices; says so where there is none
+	@if $(BIN)/python -c 'import sys; from roundkit.host.devices import platform_named; \
+	  cuda = platform_named("cuda"); found = cuda.list(); \
+	  print("no NVIDIA device here:", cuda.inspect("GPU-").problem) if not found else print(*found); \
+	  sys.exit(not found)'; \
+	then $(BIN)/python -m pytest -n 0 -m gpu tests/gpu; fi
 
 chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and count what was lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)
@@ -66,7 +73,7 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff format .
 
 lock: $(READY) ## Write the lock file anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --group dev \
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --extra cluster --group dev \
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 # In a neutral folder and with the system's interpreter, so that no author's paths are published.

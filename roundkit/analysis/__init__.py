@@ -5,6 +5,7 @@ from roundkit.analysis.columns import TABLES, Column
 from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import read_frames, write_frames
 from roundkit.analysis.ledgers import Ledgers, load
+from roundkit.analysis.partitions import add_parts
 from roundkit.analysis.pilots import PilotFrames, pilot_frames
 from roundkit.analysis.places import Place, find_places, nearest
 from roundkit.analysis.wave_columns import WAVE_TABLES
@@ -18,6 +19,7 @@ __all__ = [
     "PilotFrames",
     "Place",
     "WaveFrames",
+    "add_parts",
     "charts",
     "check_frame",
     "find_places",

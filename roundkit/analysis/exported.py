@@ -66,13 +66,26 @@ def read_frames(path: Path) -> dict[str, pl.LazyFrame]:
     """Return exported frames without reading their rows.
 
     Args:
-        path: A folder that :func:`write_frames` wrote as Parquet, or one Parquet file named after its table.
+        path: A folder that :func:`write_frames` wrote as Parquet, one of tables in parts, or one Parquet
+            file named after its table.
 
     Raises:
         Refused: ``unknown-table``, ``malformed``, or what :func:`check_frame` raises.
     """
     files = [path] if path.is_file() else sorted(path.glob("*.parquet"))
-    return {file.stem: _scan(file) for file in files}
+    parts = [] if path.is_file() else [path / table for table in TABLES if (path / table).is_dir()]
+    return {file.stem: _scan(file) for file in (*files, *parts)}
+
+
+def scan_parts(folder: Path) -> pl.LazyFrame:
+    """Return a table that lies in parts, without reading its rows.
+
+    Args:
+        folder: The table's own folder.
+    """
+    return pl.scan_parquet(
+        folder / "**/*.parquet", hive_partitioning=True, hive_schema={"campaign": pl.String}
+    )
 
 
 def known(table: str) -> str:
@@ -88,6 +101,8 @@ def known(table: str) -> str:
 
 def _scan(file: Path) -> pl.LazyFrame:
     try:
+        if file.is_dir():
+            return check_frame(known(file.stem), scan_parts(file))
         # A path is a path: brackets in it are no pattern, and "a=b" is no column.
         return check_frame(known(file.stem), pl.scan_parquet(file, glob=False, hive_partitioning=False))
     except (pl.exceptions.PolarsError, OSError) as error:

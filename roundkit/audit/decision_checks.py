@@ -10,7 +10,7 @@ from roundkit.audit.role_checks import standalone_subject
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
 from roundkit.models.verdict import VerdictRecord
-from roundkit.rules.drift import aa_check
+from roundkit.rules.drift import aa_check, same_place
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.ratio import BY_CONSTRUCTION, UNMEASURABLE, interaction_ratio
 from roundkit.rules.remeasure import is_checked_again
@@ -191,6 +191,7 @@ def _aa_problems(material: Material) -> Iterator[Disagreement]:
         if (record.baseline.commit, record.candidate.commit) != (incumbent, incumbent):
             yield Disagreement(check.experiment, "is not the incumbent against itself")
         verdict = decide(record, material.spec)
-        computed = aa_check(record, verdict, checks[:position], drift, resumes=check.resumes)
+        earlier = same_place(record, checks[:position], material.experiments)
+        computed = aa_check(record, verdict, earlier, drift, resumes=check.resumes)
         if check != computed:
             yield differs(check.experiment, "A/A check", check, computed)

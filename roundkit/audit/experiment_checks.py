@@ -84,13 +84,19 @@ def _side_problems(material: Material) -> Iterator[Disagreement]:
 
 
 def _lease_problems(material: Material) -> Iterator[Disagreement]:
-    held: dict[str, list[tuple[Lease, str]]] = {}
+    held: dict[tuple[str, str, str], list[tuple[Lease, str]]] = {}
+    plan_sets = {item.id: item for item in material.plan.device_sets}
     for record in material.experiments.values():
         yield from record_checks.lease_problems(record, material.plan.device_sets)
-        for device in () if record.lease is None else record.lease.devices:
-            assert record.lease is not None
-            held.setdefault(device, []).append((record.lease, record.experiment_id))
-    for device, leases in sorted(held.items()):
+        lease = record.lease
+        if lease is None or lease.device_set not in plan_sets:
+            continue
+        known = plan_sets[lease.device_set]
+        # On another machine the same name is another device.
+        machine = known.machine or record.machine_sha256 or ""
+        for device in lease.devices:
+            held.setdefault((device, known.platform, machine), []).append((lease, record.experiment_id))
+    for (device, _, _), leases in sorted(held.items()):
         ordered = sorted(leases, key=lambda row: (row[0].acquired_utc, row[0].released_utc))
         for (first, one), (second, other) in pairwise(ordered):
             if second.acquired_utc < first.released_utc:

@@ -55,6 +55,12 @@ def _event_problems(material: Material) -> Iterator[Disagreement]:
         yield Disagreement(
             "events.jsonl", f"verdict {verdict} of {ticket_name}: only in the log or the ledger"
         )
+    noted = _named(events, {"late-record"}, "sha256")
+    for digest in sorted(noted ^ material.evidence.duplicates.keys()):
+        yield Disagreement("events.jsonl", f"the late record {digest} is in the log or in the folder alone")
+    for record in material.evidence.duplicates.values():
+        if record.experiment_id not in started:
+            yield Disagreement(record.experiment_id, "has a late record and was never started")
     yield from _resume_problems(material)
 
 

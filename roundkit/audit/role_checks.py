@@ -10,6 +10,7 @@ from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.measurement import Purpose
+from roundkit.rules.device_class import class_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,38 @@ def _problems(material: Material) -> Iterator[Disagreement]:
         if times > 1:
             yield Disagreement(experiment_id, f"stands for {times} measurements")
     yield from _first_step_problems(material)
+    yield from _class_problems(material)
     yield from _standalone_problems(material)
+
+
+def _class_problems(material: Material) -> Iterator[Disagreement]:
+    """Where the plan wants one device class for a lane, every step of it was measured on that class."""
+    if not material.plan.composition.same_device_class:
+        return
+    sets, tickets = (
+        material.plan.device_sets,
+        {step.lane: step.ticket for step in material.ledger.composition},
+    )
+    wanted: dict[str, str | None] = {}
+    for composed, name in tickets.items():
+        ticket = material.ticket(name)
+        if ticket is not None and ticket.experiments and ticket.experiments[-1] in material.experiments:
+            wanted[composed] = class_of(sets, material.experiments[ticket.experiments[-1]])
+    named: list[tuple[str | None, str | None]] = [
+        (step.experiment, step.lane) for step in material.ledger.composition if not step.reused
+    ]
+    named += [(rerun.experiment, rerun.lanes[0]) for rerun in material.ledger.rerun if rerun.lanes]
+    named += [(record.experiment_id, record.lane) for record in _of_purpose(material, "standalone")]
+    for experiment_of, lane in named:
+        record = material.experiments.get(experiment_of or "")
+        if record is not None and record.lease is not None and lane in wanted:
+            found = class_of(sets, record)
+            if found != wanted[lane]:
+                yield differs(record.experiment_id, "device class", found, wanted[lane])
+
+
+def _of_purpose(material: Material, purpose: Purpose) -> list[ExperimentRecord]:
+    return [record for record in material.experiments.values() if record.purpose == purpose]
 
 
 def _standalone_problems(material: Material) -> Iterator[Disagreement]:

@@ -61,6 +61,8 @@ for _module in (
     "evidence",
     "notebooks",
     "frames",
+    "cluster",
     "host",
+    "devices",
 ):
     import_module(f"roundkit.cli.{_module}")

@@ -36,6 +36,26 @@ class Drive(StrEnum):
     none = "none"
 
 
+class Pool(StrEnum):
+    """Who measures."""
+
+    local = "local"
+    dask = "dask"
+    slurm = "slurm"
+
+
+PoolOption = Annotated[
+    Pool, typer.Option(help="Who measures: this machine, a Dask cluster's workers, or Slurm jobs.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(help="Address of the Dask scheduler, tls://HOST:PORT; with Slurm, to listen on.")
+]
+SlurmOption = Annotated[
+    Path | None, typer.Option(help="YAML file that says how workers are submitted to Slurm.")
+]
+TlsOption = Annotated[Path | None, typer.Option(help="Folder of certificates, from `cluster cert`.")]
+
+
 @app.command(rich_help_panel="Rounds")
 def prepare(
     campaign: Annotated[Path, typer.Option(help="The campaign plan, campaign.yaml.")],
@@ -175,16 +195,22 @@ def serve(
         bool,
         typer.Option("--until-deadline", help="Wait for submissions until the round's deadline (default)."),
     ] = False,
+    pool: PoolOption = Pool.local,
+    scheduler: SchedulerOption = None,
+    tls: TlsOption = None,
+    slurm: SlurmOption = None,
 ) -> None:
     """Measure tickets as they come: the one process that owns the round's queue."""
+    from roundkit.rounds.pools import PoolChoice, chosen_pool
     from roundkit.rounds.serve import round_folder
     from roundkit.rounds.serve import serve as serve_round
 
     if until_idle and until_deadline:
         raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
     until: Until = "idle" if until_idle else "deadline"
-    with shown_progress() as progress:
-        outcome = serve_round(round_folder(round_dir), until=until, report=progress.say, progress=progress)
+    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
+    with shown_progress() as progress, chosen_pool(folder, choice) as devices:
+        outcome = serve_round(folder, until=until, report=progress.say, pool=devices, progress=progress)
     typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
     if outcome.paused is not None:
         typer.echo(
@@ -221,6 +247,7 @@ def status(
                 "digest": current.plan.digest(),
                 "serve": current.serve,
                 "paused": current.paused,
+                "waiting": current.waiting,
                 "closed": current.closed,
                 "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
                 "attempts": [account.to_json_value() for account in current.accounts],
@@ -286,14 +313,22 @@ def stop_lane(round_dir: RoundDir, lane: Annotated[str, typer.Argument(help="The
 
 
 @app.command(rich_help_panel="Rounds")
-def close(round_dir: RoundDir) -> None:
+def close(
+    round_dir: RoundDir,
+    pool: PoolOption = Pool.local,
+    scheduler: SchedulerOption = None,
+    tls: TlsOption = None,
+    slurm: SlurmOption = None,
+) -> None:
     """Select, compose, rerun, export the evidence and advance the incumbent; resumable."""
     from roundkit.cli.tables import ledger_table
     from roundkit.rounds.close import close as close_round
+    from roundkit.rounds.pools import PoolChoice, chosen_pool
     from roundkit.rounds.serve import round_folder
 
-    with shown_progress() as progress:
-        outcome = close_round(round_folder(round_dir), report=progress.say, progress=progress)
+    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
+    with shown_progress() as progress, chosen_pool(folder, choice) as devices:
+        outcome = close_round(folder, report=progress.say, pool=devices, progress=progress)
     ledger_table(outcome.ledger)
     typer.echo(f"evidence {outcome.evidence}")
     typer.echo(f"index {outcome.index_digest}")

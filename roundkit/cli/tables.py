@@ -69,6 +69,8 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
     passed, failed = status.aa_checks
     out.print(Text(f"serve: {status.serve or 'not running'}"))
     out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
+    if status.waiting is not None:
+        out.print(Text(visible(f"measuring waits, and goes on by itself: {status.waiting}")))
     out.print(Text(f"A/A checks: {passed} passed, {failed} failed"))
 
 

@@ -13,7 +13,9 @@ SECRET = "secret.json"  # noqa: S105
 EVENTS = "events.jsonl"
 EXPERIMENTS = "experiments"
 BLOBS = "blobs"
+DUPLICATES = "duplicates"
 
+FOLDERS = (EXPERIMENTS, BLOBS, DUPLICATES)
 UNINDEXED = frozenset({INDEX, SEAL})
 REQUIRED = (PLAN, LEDGER, RUN_SPEC, SECRET, EVENTS)
 
@@ -22,6 +24,7 @@ MAX_INDEX_BYTES = 256 << 20
 MAX_RECORD_BYTES = 1 << 30
 
 _EXPERIMENT = re.compile(r"experiments/[A-Za-z0-9][A-Za-z0-9._-]{0,63}\.json")
+_DUPLICATE = re.compile(r"duplicates/[0-9a-f]{64}\.json")
 _BLOB = re.compile(r"blobs/[0-9a-f]{64}")
 
 
@@ -35,9 +38,14 @@ def blob_file(digest: str) -> str:
     return f"{BLOBS}/{digest}"
 
 
+def duplicate_file(digest: str) -> str:
+    """Return the relative path of a record that came in late."""
+    return f"{DUPLICATES}/{digest}.json"
+
+
 def is_known_name(path: str) -> bool:
     """Say whether a relative path is one that the format has a place for."""
-    return path in REQUIRED or _EXPERIMENT.fullmatch(path) is not None or _BLOB.fullmatch(path) is not None
+    return path in REQUIRED or any(form.fullmatch(path) for form in (_EXPERIMENT, _BLOB, _DUPLICATE))
 
 
 def seal_bytes(index_digest: str) -> bytes:

@@ -155,6 +155,15 @@ class RoundEvidence:
         """Yield every experiment's record, in order of ids."""
         return (self.experiment(experiment_id) for experiment_id in self.experiment_ids)
 
+    @cached_property
+    def duplicates(self) -> dict[str, ExperimentRecord]:
+        """The records that came in late, by their digest; nothing rests on them."""
+        prefix, suffix = f"{layout.DUPLICATES}/", ".json"
+        digests = [
+            name[len(prefix) : -len(suffix)] for name in sorted(self._files) if name.startswith(prefix)
+        ]
+        return {digest: self._load(ExperimentRecord, layout.duplicate_file(digest)) for digest in digests}
+
     def blob(self, digest: str) -> bytes:
         """Return the bytes of a submitted file.
 
@@ -242,6 +251,9 @@ def _check_names(index: EvidenceIndex) -> None:
     for file in index.files:
         if not layout.is_known_name(file.path):
             raise problem("bad-name", f"the format has no file {file.path!r}", where=layout.INDEX)
+        duplicate = file.path.startswith(f"{layout.DUPLICATES}/")
+        if duplicate and file.path != layout.duplicate_file(file.sha256):
+            raise problem("bad-name", f"{file.path} has the digest {file.sha256}", where=layout.INDEX)
         if file.path.startswith(f"{layout.BLOBS}/") and file.path != layout.blob_file(file.sha256):
             raise problem("bad-name", f"{file.path} has the digest {file.sha256}", where=layout.INDEX)
     if missing := [name for name in layout.REQUIRED if name not in paths]:

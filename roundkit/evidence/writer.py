@@ -39,6 +39,7 @@ def export_round(
     previous: str | None,
     exported_utc: datetime,
     tool_version: str,
+    duplicates: Iterable[ExperimentRecord] = (),
 ) -> str:
     """Write the evidence folder of a closed round; the same input gives the same bytes.
 
@@ -58,6 +59,7 @@ def export_round(
         previous: Digest of the previous round's index; None for a campaign's first.
         exported_utc: When it is exported; recorded by the caller, so that a resumed export repeats it.
         tool_version: The version of roundkit.
+        duplicates: Records of experiments that had been given up; they count for nothing.
 
     Returns:
         The digest of the evidence: SHA-256 of ``index.json``.
@@ -81,6 +83,7 @@ def export_round(
         layout.SECRET: secret.to_bytes(),
         layout.EVENTS: events_bytes(events),
         **{layout.experiment_file(name): record.to_bytes() for name, record in records.items()},
+        **{layout.duplicate_file(record.digest()): record.to_bytes() for record in duplicates},
     }
     rows = [_write(partial, name, data) for name, data in files.items()]
     rows += [_copy_blob(partial, digest, source) for digest, source in sorted(blobs.items())]
@@ -97,7 +100,7 @@ def export_round(
     digest = digest_bytes(index)
     _write(partial, layout.INDEX, index)
     _write(partial, layout.SEAL, layout.seal_bytes(digest))
-    for folder in (partial / layout.EXPERIMENTS, partial / layout.BLOBS, partial):
+    for folder in (*(partial / name for name in layout.FOLDERS), partial):
         if folder.is_dir():
             sync_folder(folder)
     _verified(partial)

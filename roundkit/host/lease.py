@@ -25,6 +25,7 @@ import psutil
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
+from roundkit.host.turns import Turn, somebody_is_first
 
 LEASE_ROOT_VARIABLE = "ROUNDKIT_LEASE_ROOT"
 
@@ -124,8 +125,27 @@ def lease_file(root: Path, device: str) -> Path:
     return root / f"{plain}-{digest_bytes(device.encode())[:12]}{_SUFFIX}"
 
 
+def wait_in_line(devices: Sequence[str], *, root: Path) -> Turn:
+    """Stand in line for devices that somebody holds; the turn goes to :func:`acquire_set` until it succeeds.
+
+    Raises:
+        OSError: the lease folder cannot be written to.
+    """
+    return Turn(_lines(root, devices))
+
+
+def is_next(devices: Sequence[str], *, root: Path, turn: Turn | None = None) -> bool:
+    """Say whether nobody has waited longer for any of the devices."""
+    return not somebody_is_first(_lines(root, devices), turn)
+
+
 def acquire_set(
-    devices: Sequence[str], *, root: Path, purpose: str, round_id: str | None = None
+    devices: Sequence[str],
+    *,
+    root: Path,
+    purpose: str,
+    round_id: str | None = None,
+    turn: Turn | None = None,
 ) -> HeldLease | None:
     """Take all of the devices at once, or none; never waits for a holder.
 
@@ -134,13 +154,16 @@ def acquire_set(
         root: The lease folder.
         purpose: What for, in words, for people to read.
         round_id: The round that the lease is for.
+        turn: The place in line of one who has waited; the line is left with the lease.
 
     Returns:
-        The lease, or None where somebody holds one of the devices.
+        The lease, or None where somebody holds one of the devices, or has waited longer for it.
 
     Raises:
         Refused: ``lease-file``: a lock file cannot be opened or is no regular file.
     """
+    if not is_next(devices, root=root, turn=turn):
+        return None
     locks: dict[str, int] = {}
     try:
         # In one order for everybody, so that two overlapping sets cannot refuse each other for ever.
@@ -156,7 +179,14 @@ def acquire_set(
     except BaseException:
         _close_all(locks.values())
         raise
+    if turn is not None:
+        turn.leave()
     return HeldLease(root, locks, acquired)
+
+
+def _lines(root: Path, devices: Sequence[str]) -> list[Path]:
+    """Return what the names of the files of each device's line begin with."""
+    return [lease_file(root, device).with_suffix("") for device in sorted(set(devices))]
 
 
 def holders(root: Path) -> list[LeaseHolder]:

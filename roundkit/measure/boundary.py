@@ -44,6 +44,7 @@ class Grant:
     readable: tuple[Mount, ...]
     cwd: Path = CHECKOUT
     overlay: Overlay | None = None
+    devices: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ class TrialBoundary:
                 *device.readable,
             ),
             overlay=overlay,
+            devices=device.nodes,
         )
 
 

@@ -14,8 +14,16 @@ from pathlib import Path
 from roundkit.core.clock import now_utc
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import sweep
-from roundkit.host.devices import DeviceState, lease_names, machine_identity, platform_named
+from roundkit.host.devices import (
+    NO_LIMITS,
+    DeviceState,
+    lease_names,
+    machine_identity,
+    machine_sha256,
+    platform_named,
+)
 from roundkit.host.lease import HeldLease, acquire_set
+from roundkit.host.turns import Turn
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import DeviceBusy, MeasurementBroke
 from roundkit.measure.looks import Looks
@@ -58,6 +66,7 @@ def run_experiment(
     lease_root: Path,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
+    turn: Turn | None = None,
 ) -> ExperimentRecord:
     """Run one experiment on the first of its device sets that is free.
 
@@ -69,12 +78,13 @@ def run_experiment(
         lease_root: Where this host keeps leases.
         progress: Called after each trial.
         should_stop: Asked before each trial; True ends the experiment as interrupted.
+        turn: Place in line for the one device set, of one who has waited.
 
     Raises:
         DeviceBusy: none of the device sets is free; nothing was started.
         Refused: ``unknown-platform``, ``lease-file``.
     """
-    device_set, lease = lease_devices(request, lease_root)
+    device_set, lease = lease_devices(request, lease_root, turn)
     started = now_utc()
     course = _Course(boundary_book(request))
     with lease:
@@ -107,7 +117,9 @@ def boundary_book(request: MeasurementRequest) -> BoundaryBook:
     return BoundaryBook(places)
 
 
-def lease_devices(request: MeasurementRequest, lease_root: Path) -> tuple[DeviceSet, HeldLease]:
+def lease_devices(
+    request: MeasurementRequest, lease_root: Path, turn: Turn | None = None
+) -> tuple[DeviceSet, HeldLease]:
     """Take the first free device set that the request may use.
 
     Raises:
@@ -118,7 +130,7 @@ def lease_devices(request: MeasurementRequest, lease_root: Path) -> tuple[Device
     for device_set in request.device_sets:
         platform_named(device_set.platform)
         names = lease_names(device_set.platform, device_set.devices)
-        lease = acquire_set(names, root=lease_root, purpose=purpose, round_id=request.round_id)
+        lease = acquire_set(names, root=lease_root, purpose=purpose, round_id=request.round_id, turn=turn)
         if lease is not None:
             return device_set, lease
     sets = ", ".join(device_set.id for device_set in request.device_sets)
@@ -168,7 +180,8 @@ def qualify_devices(device_set: DeviceSet, earlier: Sequence[DeviceState]) -> tu
     """Read every device of a set, and judge it by what it said earlier."""
     platform = platform_named(device_set.platform)
     before = {state.device: state for state in earlier}
-    return tuple(platform.qualify(device, before.get(device)) for device in device_set.devices)
+    limits = device_set.limits or NO_LIMITS
+    return tuple(platform.qualify(device, before.get(device), limits) for device in device_set.devices)
 
 
 def refuse_problem(reason: str, states: Sequence[DeviceState]) -> None:
@@ -255,6 +268,7 @@ def _record(
             holder_pid=lease.holder_pid,
         ),
         machine=machine_identity(),
+        machine_sha256=machine_sha256(),
         devices_before=tuple(map(_reading, course.before)),
         devices_after=tuple(map(_reading, course.after)),
         trials=tuple(course.trials),

@@ -208,6 +208,7 @@ def execute_grant(
         env=grant.env,
         limits=spec.limits,
         cpus=boundary.binding.cpus if spec.pin_cpus else None,
+        devices=grant.devices,
         stdin=stdin,
         stdout=stdout,
         before_start=before_start,

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from roundkit.host.confine import Boundary
-from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime
+from roundkit.models.base import CommitId, Count, Digest, Identifier, Record, UtcTime, is_missing
 from roundkit.models.measurement import LookPlan, Purpose, SessionNoise
 from roundkit.models.trial import Trial
 
@@ -59,6 +59,8 @@ class ExperimentRecord(Record):
             coordinator's own folders are written ``{work}``, ``{incumbent}`` and ``{roundkit}``, numbers of
             trials ``N``.
         machine: Name of the machine's hardware (processor, cores), without host name.
+        machine_sha256: Which machine it was, by a digest over the hardware's own identity; null where the
+            hardware tells none.
     """
 
     format: Literal["roundkit-experiment/1"]
@@ -75,6 +77,7 @@ class ExperimentRecord(Record):
     ended_utc: UtcTime
     lease: Lease | None
     machine: str
+    machine_sha256: Digest | None = Field(default=None, exclude_if=is_missing)
     devices_before: tuple[DeviceReading, ...]
     devices_after: tuple[DeviceReading, ...]
     trials: tuple[Trial, ...]

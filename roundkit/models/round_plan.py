@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from roundkit.host.devices import DeviceLimits
 from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
 from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
 from roundkit.models.instruments import CountingTool
@@ -19,13 +21,24 @@ class DeviceSet(Record):
 
     Attributes:
         id: Name of the set within the round.
-        platform: ``cpu``, or ``fixture`` in tests.
+        platform: ``cpu``, ``cuda``, or ``fixture`` in tests.
         devices: For ``cpu`` the core numbers as text; for other platforms the device identities.
+        device_class: What sets of devices that are alike have in common; null where that is not told.
+        machine: What the plan calls the machine that has them, where that is a worker of a cluster; null for
+            the coordinator's own, and for what any worker that offers it may measure on.
+        limits: Between which readings its devices may measure.
     """
 
     id: Identifier
-    platform: Literal["cpu", "fixture"]
+    platform: Literal["cpu", "cuda", "fixture"]
     devices: Annotated[tuple[str, ...], Field(min_length=1)]
+    device_class: Identifier | None = Field(default=None, exclude_if=is_missing)
+    machine: Identifier | None = Field(default=None, exclude_if=is_missing)
+    limits: DeviceLimits | None = Field(default=None, exclude_if=is_missing)
+
+    def is_same_as(self, other: DeviceSet) -> bool:
+        """Say whether another description is of this set; limits are the plan's, no part of what it is."""
+        return self.model_copy(update={"limits": None}) == other.model_copy(update={"limits": None})
 
 
 class Tightening(Record):
@@ -84,10 +97,18 @@ class LaneDraft(Record):
 
 
 class CompositionPolicy(Record):
-    """What ``close`` does when the final rerun fails, and whether it measures lanes alone once more."""
+    """What ``close`` measures, and what it does when the final rerun fails.
+
+    Attributes:
+        fallback: What is left where the final head does not pass.
+        fresh_standalone: Whether composed lanes are measured alone once more.
+        same_device_class: Whether a lane's composition, and the rerun, use the device class on which the
+            ticket was measured: the lane's own, for the rerun that of the lane composed first.
+    """
 
     fallback: Literal["best-single", "keep-incumbent"]
     fresh_standalone: bool
+    same_device_class: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class RoundDraft(Record):

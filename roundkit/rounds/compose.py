@@ -60,13 +60,13 @@ def rerun(closer: Closer, steps: Sequence[CompositionStep]) -> tuple[RerunRecord
     head, lanes = head_after(closer, steps)
     if not lanes:
         return ()
-    first = _rerun_once(closer, "rerun", head, lanes)
+    first = _rerun_once(closer, steps, "rerun", head, lanes)
     if first.verdict.verdict == "pass" or closer.bench.plan.composition.fallback == "keep-incumbent":
         return (first,)
     best = steps[0]
     if lanes == (best.lane,) or best.candidate is None or best.tree is None:
         return (first,)
-    return (first, _rerun_once(closer, "fallback", Laid(best.candidate, best.tree), (best.lane,)))
+    return (first, _rerun_once(closer, steps, "fallback", Laid(best.candidate, best.tree), (best.lane,)))
 
 
 def _take_step(closer: Closer, number: int, ticket: TicketRecord, head: Laid) -> CompositionStep:
@@ -80,7 +80,7 @@ def _take_step(closer: Closer, number: int, ticket: TicketRecord, head: Laid) ->
     except CannotLay:
         verdict = unmeasured("candidate-does-not-fit", closer.bench.spec, verdict_name="fail")
         return _step(number, ticket, head, None, None, verdict, UNMEASURABLE)
-    measured = closer.measure("compose", f"step-{number}-{ticket.lane}", ticket.lane, head, laid)
+    measured = closer.measure("compose", f"step-{number}-{ticket.lane}", ticket.lane, head, laid, like=ticket)
     standalone, fresh = ticket.verdict, False
     if plan.composition.fresh_standalone:
         standalone, fresh = _measure_alone(closer, ticket), True
@@ -94,7 +94,8 @@ def _measure_alone(closer: Closer, ticket: TicketRecord) -> VerdictRecord:
     plan = closer.bench.plan
     alone = lay_candidate(closer.bench.folder, plan, ticket, plan.incumbent)
     baseline = Laid(plan.incumbent, plan.incumbent_tree)
-    return closer.measure("standalone", f"alone-{ticket.lane}", ticket.lane, baseline, alone).verdict
+    subject = f"alone-{ticket.lane}"
+    return closer.measure("standalone", subject, ticket.lane, baseline, alone, like=ticket).verdict
 
 
 def _first_step(ticket: TicketRecord, head: Laid) -> CompositionStep:
@@ -130,13 +131,18 @@ def _step(
 
 
 def _rerun_once(
-    closer: Closer, kind: Literal["rerun", "fallback"], laid: Laid, lanes: tuple[str, ...]
+    closer: Closer,
+    steps: Sequence[CompositionStep],
+    kind: Literal["rerun", "fallback"],
+    laid: Laid,
+    lanes: tuple[str, ...],
 ) -> RerunRecord:
     done = closer.store.steps.get(kind)
     if done is not None:
         return RerunRecord.from_bytes(done, place=kind)
     plan = closer.bench.plan
-    measured = closer.measure(kind, kind, None, Laid(plan.incumbent, plan.incumbent_tree), laid)
+    baseline = Laid(plan.incumbent, plan.incumbent_tree)
+    measured = closer.measure(kind, kind, None, baseline, laid, like=_ticket_of(closer, steps, lanes[0]))
     record = RerunRecord(
         kind=kind,
         commit=laid.commit,
@@ -148,3 +154,9 @@ def _rerun_once(
     with closer.store.transaction():
         closer.store.steps.put(kind, record.to_bytes())
     return record
+
+
+def _ticket_of(closer: Closer, steps: Sequence[CompositionStep], lane: str) -> TicketRecord:
+    """Return the ticket that a lane put into the composition."""
+    name = next(step.ticket for step in steps if step.lane == lane)
+    return next(ticket for ticket in closer.store.tickets.all() if ticket.ticket == name)

@@ -23,6 +23,7 @@ class RoundStatus:
         plan: The frozen plan.
         serve: Who serves it, null when nobody does.
         paused: Why the queue is paused, null when it is not.
+        waiting: What keeps serve from measuring until it ends by itself, null where nothing does.
         tickets: Every ticket with its lane, oldest first.
         aa_checks: How many A/A checks passed, and how many failed.
         closed: Whether ``close`` has decided.
@@ -36,6 +37,7 @@ class RoundStatus:
     aa_checks: tuple[int, int]
     closed: bool
     accounts: tuple[LaneAccount, ...]
+    waiting: str | None = None
 
 
 def read_status(folder: RoundFolder) -> RoundStatus:
@@ -60,6 +62,7 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             aa_checks=(passed, len(checks) - passed),
             closed=store.steps.get("ledger") is not None,
             accounts=tuple(account(lane, attempts) for lane in plan.lanes),
+            waiting=store.control.get("waiting") if serve is not None else None,
         )
 
 

@@ -56,6 +56,7 @@ def export_evidence(bench: Bench, store: RoundStore, ledger: RoundLedger) -> str
         previous=previous_digest(bench.plan),
         exported_utc=ledger.closed_utc,
         tool_version=roundkit.__version__,
+        duplicates=store.experiments.duplicates(),
     )
     with store.transaction():
         store.steps.put("evidence", digest.encode())

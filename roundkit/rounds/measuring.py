@@ -11,13 +11,16 @@ from roundkit.core.progress import SILENT, Progress
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
 from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.ledger import TicketRecord
 from roundkit.models.measurement import MeasurementRequest, Purpose
+from roundkit.models.round_plan import DeviceSet
 from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
 from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
 from roundkit.rounds.requests import Bench, open_experiment
 from roundkit.rounds.stopping import StopRequest, record_or_stop
+from roundkit.rules.device_class import sets_of_class
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
@@ -52,11 +55,26 @@ class Closer:
     progress: Progress = SILENT
 
     def measure(
-        self, purpose: Purpose, subject: str, lane: str | None, baseline: Laid, candidate: Laid
+        self,
+        purpose: Purpose,
+        subject: str,
+        lane: str | None,
+        baseline: Laid,
+        candidate: Laid,
+        *,
+        like: TicketRecord,
     ) -> Measured:
         """Measure one commit against another until there is a verdict.
 
         A finished experiment of the same subject that an earlier, killed close left is used as it is.
+
+        Args:
+            purpose: What the experiment is for.
+            subject: Its subject.
+            lane: The lane, where it is one lane's.
+            baseline: What is to be beaten.
+            candidate: What wants to beat it.
+            like: The ticket whose device class is used, where the plan demands one.
 
         Raises:
             CloseStopped: somebody asked for the end, or the host has to be mended first.
@@ -95,6 +113,7 @@ class Closer:
                 lane=lane,
                 baseline=sides[0],
                 candidate=sides[1],
+                device_sets=self._sets_like(like),
             )
             record = self._run(request)
             with self.store.transaction():
@@ -116,13 +135,24 @@ class Closer:
         waiting = False
         while True:
             try:
-                return record_or_stop(self.pool.submit(request), self.pool, self.stop)
+                future = self.pool.submit(request)
+                self.pool.stand_in_line(wanted=False)
+                return record_or_stop(future, self.pool, self.stop)
             except DeviceBusy as busy:
                 if not waiting:
                     self.report(f"{request.subject} waits: {busy}")
                 waiting = True
+                self.pool.stand_in_line(wanted=True)
                 self._check_stop()
                 time.sleep(_BUSY_POLL_S)
+
+    def _sets_like(self, ticket: TicketRecord) -> tuple[DeviceSet, ...]:
+        """Return the device sets that may measure what a ticket went into."""
+        plan = self.bench.plan
+        if not plan.composition.same_device_class:
+            return plan.device_sets
+        records = self.store.experiments.by_id(ticket.experiments[-1:])
+        return sets_of_class(plan.device_sets, next(iter(records.values())))
 
     def _check_stop(self) -> None:
         if self.stop.is_set:

@@ -10,7 +10,7 @@ from roundkit.models.ledger import TicketRecord
 from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.control import mark_paused
 from roundkit.rounds.requests import Bench
-from roundkit.rules.drift import aa_check
+from roundkit.rules.drift import aa_check, same_place
 from roundkit.rules.remeasure import is_checked_again, is_measured_again, pause_reason
 from roundkit.rules.verdict import decide, unmeasured
 from roundkit.store import RoundStore
@@ -37,6 +37,25 @@ def record_ticket(bench: Bench, store: RoundStore, ticket: TicketRecord, record:
     return line
 
 
+def record_late(store: RoundStore, record: ExperimentRecord) -> str:
+    """Keep the record of an experiment that had been given up; it counts for nothing.
+
+    Returns:
+        A line about it.
+    """
+    with store.transaction():
+        kept = store.experiments.keep_late(record)
+        if kept:
+            store.events.add(
+                "late-record",
+                experiment=record.experiment_id,
+                outcome=record.outcome,
+                sha256=record.digest(),
+            )
+    what = "kept as a duplicate" if kept else "on record already"
+    return f"{record.experiment_id} came in late: {what}"
+
+
 def record_unmeasured(bench: Bench, store: RoundStore, ticket: TicketRecord, reason: str) -> None:
     """Record that an accepted ticket was never measured, and why."""
     with store.transaction():
@@ -60,7 +79,9 @@ def record_aa(bench: Bench, store: RoundStore, record: ExperimentRecord) -> str:
             return f"{record.subject} is done anew: {record.reason}"
         resumes = _ends_a_pause(store, record)
         drift = bench.plan.campaign.test_plan.drift
-        check = aa_check(record, verdict, store.aa_checks.all(), drift, resumes=resumes)
+        checks = store.aa_checks.all()
+        history = same_place(record, checks, store.experiments.by_id(one.experiment for one in checks))
+        check = aa_check(record, verdict, history, drift, resumes=resumes)
         store.aa_checks.add(check, store.tickets.count(state="measured"))
         store.events.add("aa", experiment=check.experiment, z=check.z, cusum=check.cusum, passed=check.passed)
         if not check.passed:

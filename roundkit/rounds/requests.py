@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, SideRef
-from roundkit.models.round_plan import RoundPlan
+from roundkit.models.round_plan import DeviceSet, RoundPlan
 from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
+from roundkit.rules.drift import check_order
 from roundkit.rules.identity import experiment_name, neutral_name
 from roundkit.rules.looks import plan_looks, session_noise
 from roundkit.rules.schedule import plan_schedule
@@ -45,10 +46,12 @@ def open_experiment(
     baseline: SideRef,
     candidate: SideRef,
     ticket_key: str | None = None,
+    device_sets: tuple[DeviceSet, ...] | None = None,
 ) -> MeasurementRequest:
     """Reserve the next experiment id of a subject and return the request for it.
 
-    A ticket that is given is marked as being measured, in the same transaction.
+    A ticket that is given is marked as being measured, in the same transaction. Without ``device_sets`` any
+    of the plan's may be used; an A/A check prefers those that were checked least.
     """
     attempt = store.experiments.attempts(subject) + 1
     experiment_id = experiment_name(subject, attempt)
@@ -70,7 +73,7 @@ def open_experiment(
         candidate=candidate,
         incumbent_built=str(pristine_checkout(bench.folder, bench.plan)),
         provision=bench.provision,
-        device_sets=bench.plan.device_sets,
+        device_sets=_sets_for(bench, store, purpose) if device_sets is None else device_sets,
         schedule=plan_schedule(
             bench.secret, bench.spec.round_digest, experiment_id, bench.plan.gates.ab_ba_pairs
         ),
@@ -78,3 +81,11 @@ def open_experiment(
         session_noise=None if purpose == "aa" else session_noise(store.aa_checks.all(), bench.plan.gates),
         work_folder=str(bench.work_folder(experiment_id)),
     )
+
+
+def _sets_for(bench: Bench, store: RoundStore, purpose: Purpose) -> tuple[DeviceSet, ...]:
+    if purpose != "aa" or len(bench.plan.device_sets) == 1:
+        return bench.plan.device_sets
+    checks = store.aa_checks.all()
+    records = store.experiments.by_id(check.experiment for check in checks)
+    return check_order(bench.plan.device_sets, checks, records)

@@ -46,4 +46,5 @@ class State:
     unrecorded: list[tuple[Job, ExperimentRecord]] = field(default_factory=list)
     taken_back: list[Job] = field(default_factory=list)
     last_built_lane: str | None = None
+    trouble: str | None = None
     said_draining: bool = False

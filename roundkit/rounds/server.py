@@ -24,7 +24,7 @@ from roundkit.rounds.disk_space import Reserve, full_sentence, means_full
 from roundkit.rounds.incumbent import build_incumbent
 from roundkit.rounds.intake import Intake, take_in
 from roundkit.rounds.mirror import mirror_ticket
-from roundkit.rounds.recording import record_aa, record_ticket
+from roundkit.rounds.recording import record_aa, record_late, record_ticket
 from roundkit.rounds.recovery import expire_queue, recover
 from roundkit.rounds.requests import Bench, open_experiment
 from roundkit.rounds.serve_state import Ended, Job, Report, ServeOutcome, State, Until
@@ -62,6 +62,7 @@ class Server:
         self._reserve.hold()
         with store.transaction():
             store.control.clear("drain")
+            store.control.clear("waiting")
         recover(bench, store)
         entries = Repository(bench.folder.repository).tree(bench.plan.incumbent)
         submodules = frozenset(entry.path for entry in entries if entry.mode == "160000")
@@ -77,6 +78,8 @@ class Server:
                 self._take_in()
                 self._start_builds()
                 self._start_measurements()
+                self.pool.stand_in_line(wanted=self._something_waits())
+                self._say_trouble()
             ended = self._ended(until)
             if ended is None:
                 with self._pausing_on_full_disk():
@@ -156,6 +159,20 @@ class Server:
         self._report(f"{subject} measuring")
         return True
 
+    def _say_trouble(self) -> None:
+        """Show what keeps the pool from measuring; unlike a pause, it ends without its owner."""
+        trouble = self.pool.trouble()
+        if trouble == self._state.trouble:
+            return
+        self._state.trouble = trouble
+        with self.store.transaction():
+            if trouble is None:
+                self.store.control.clear("waiting")
+            else:
+                self.store.control.put("waiting", trouble)
+            self.store.events.add("pool-waits" if trouble else "pool-goes-on", reason=trouble)
+        self._report(f"nothing can be measured now: {trouble}" if trouble else "measuring goes on")
+
     def _collect(self) -> None:
         if self._stop.is_set:
             if not self._state.said_draining:
@@ -178,6 +195,8 @@ class Server:
                     self._state.taken_back.append(job)
 
     def _record(self) -> None:
+        for record in self.pool.late_records():
+            self._report(record_late(self.store, record))
         while self._state.taken_back:
             self._take_back(self._state.taken_back[0])
             self._state.taken_back.pop(0)
@@ -273,6 +292,15 @@ class Server:
             return False
         measured = self.store.tickets.count(state="measured")
         return aa_due(measured, self.store.aa_checks.last_after_tickets(), self.bench.plan.aa_interval)
+
+    def _something_waits(self) -> bool:
+        """Say whether a device set that became free now would be used."""
+        if self._stopping():
+            return False
+        if self._aa_is_due() and not self._aa_in_flight():
+            return True
+        ready = any(ticket.key in self._state.built for ticket in self.store.tickets.queue())
+        return ready and not self._paused()
 
     def _aa_in_flight(self) -> bool:
         return any(job.ticket is None for job in self._state.measuring.values())

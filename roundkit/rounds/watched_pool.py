@@ -53,6 +53,18 @@ class WatchedPool:
         future.add_done_callback(lambda _: self._progress.end(task))
         return future
 
+    def stand_in_line(self, *, wanted: bool) -> None:
+        """Hand it on to the other pool."""
+        self._pool.stand_in_line(wanted=wanted)
+
+    def trouble(self) -> str | None:
+        """Return what the other pool returns."""
+        return self._pool.trouble()
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        """Return what the other pool returns."""
+        return self._pool.late_records()
+
     def close(self) -> None:
         """End what runs."""
         self._pool.close()

@@ -2,13 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roundkit.models.campaign import Drift
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck
+from roundkit.models.round_plan import DeviceSet
 from roundkit.models.verdict import VerdictRecord
 from roundkit.stats.drift import DriftLimits, DriftState, drift_step
+
+
+def measured_on(record: ExperimentRecord) -> tuple[str | None, str | None]:
+    """Return the place of an experiment, which has an A/A history of its own: machine and device set."""
+    return record.machine_sha256, None if record.lease is None else record.lease.device_set
+
+
+def same_place(
+    record: ExperimentRecord, history: Sequence[AaCheck], records: Mapping[str, ExperimentRecord]
+) -> list[AaCheck]:
+    """Return the checks that were made where an experiment was; machines drift each on its own.
+
+    Args:
+        record: The experiment.
+        history: Earlier checks of the round, oldest first.
+        records: Their experiments by id; a check without one counts everywhere.
+    """
+    here = measured_on(record)
+    return [
+        check
+        for check in history
+        if check.experiment not in records or measured_on(records[check.experiment]) == here
+    ]
+
+
+def check_order(
+    device_sets: Sequence[DeviceSet], history: Sequence[AaCheck], records: Mapping[str, ExperimentRecord]
+) -> tuple[DeviceSet, ...]:
+    """Return device sets in the order in which the next A/A check prefers them.
+
+    First the one whose last check failed, then those that were checked least, so that each set of a round
+    comes to its turn.
+
+    Args:
+        device_sets: The plan's sets.
+        history: The round's checks so far, oldest first.
+        records: Their experiments by id.
+    """
+    made: dict[str | None, list[AaCheck]] = {}
+    for check in history:
+        if check.experiment in records:
+            made.setdefault(measured_on(records[check.experiment])[1], []).append(check)
+    last = (
+        measured_on(records[history[-1].experiment])[1]
+        if history and history[-1].experiment in records
+        else None
+    )
+
+    def rank(one: DeviceSet) -> tuple[bool, int]:
+        failed = one.id == last and not history[-1].passed
+        return not failed, len(made.get(one.id, []))
+
+    return tuple(sorted(device_sets, key=rank))
 
 
 def aa_check(
@@ -24,7 +78,7 @@ def aa_check(
     Args:
         record: The experiment.
         verdict: What it says; only its evidence z counts here.
-        history: Earlier checks of the round, oldest first.
+        history: Earlier checks at the same place, oldest first; see :func:`same_place`.
         drift: The plan's limits.
         resumes: Whether the queue is paused and this check is to end that; the statistic starts anew.
     """

@@ -81,7 +81,7 @@ def _gate_problems(facts: RoundFacts) -> Iterator[Refusal]:
 
 
 def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:
-    owner: dict[tuple[str, str], str] = {}
+    owner: dict[tuple[str | None, str, str], str] = {}
     ids: set[str] = set()
     for index, device_set in enumerate(facts.draft.device_sets):
         if device_set.id in ids:
@@ -94,7 +94,7 @@ def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:
         ids.add(device_set.id)
         for position, device in enumerate(device_set.devices):
             place = facts.round_at("device_sets", index, "devices", position)
-            key = (device_set.platform, device)
+            key = (device_set.machine, device_set.platform, device)
             if key in owner:
                 yield Refusal(
                     "device-twice",
@@ -103,16 +103,25 @@ def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:
                     "device sets measure side by side, so each device belongs to one set",
                 )
             owner.setdefault(key, device_set.id)
-            if device_set.platform == "cpu" and not _is_core(device, facts.cores):
+            own = device_set.platform == "cpu" and device_set.machine is None
+            if own and not _is_core(device, facts.cores):
                 yield Refusal(
                     "device-missing",
                     f"this process may not run on a core {device!r}",
                     place,
-                    f"this machine offers cores {_core_list(facts.cores)}: name one of them",
+                    f"this machine offers cores {_core_list(facts.cores)}: name one of them, or the set's "
+                    "`machine` where a worker of a cluster has it",
                 )
+        if facts.draft.composition.same_device_class and device_set.device_class is None:
+            yield Refusal(
+                "no-device-class",
+                f"device set {device_set.id!r} has no class, and composition is to stay within one",
+                facts.round_at("device_sets", index, "device_class"),
+                "give each set a `device_class`, the same for sets of devices that are alike",
+            )
     for index, lane in enumerate(facts.draft.lanes):
         for position, device in enumerate(lane.exploration_devices):
-            if any(device == measured for _, measured in owner):
+            if any(device == measured for _, _, measured in owner):
                 yield Refusal(
                     "exploration-device",
                     f"lane {lane.id!r} would explore on {device!r}, which measures",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Literal
 
-ControlKey = Literal["paused", "drain", "resume-needs-aa"]
+ControlKey = Literal["paused", "drain", "resume-needs-aa", "waiting"]
 _STOPPED_LANE = "stopped-lane:"
 
 

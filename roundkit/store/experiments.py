@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
+from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck
@@ -61,6 +63,33 @@ class ExperimentTable:
         if done.rowcount != 1:
             raise LookupError(f"experiment {record.experiment_id} was not started, or is recorded already")
 
+    def keep_late(self, record: ExperimentRecord) -> bool:
+        """Keep the record of a run whose experiment has another record, or none for ever; say if it is new.
+
+        It never takes the place of a record, so that no verdict ever rests on samples of two runs.
+
+        Raises:
+            LookupError: no such experiment was started.
+        """
+        row = self._connection.execute(
+            "SELECT record FROM experiments WHERE experiment_id = ?", (record.experiment_id,)
+        ).fetchone()
+        if row is None:
+            raise LookupError(f"experiment {record.experiment_id} was not started")
+        data = record.to_bytes()
+        if row[0] is not None and bytes(row[0]) == data:
+            return False
+        done = self._connection.execute(
+            "INSERT OR IGNORE INTO duplicate_runs (experiment_id, sha256, record) VALUES (?, ?, ?)",
+            (record.experiment_id, digest_bytes(data), data),
+        )
+        return done.rowcount == 1
+
+    def duplicates(self) -> list[ExperimentRecord]:
+        """Return every record that came in late, by experiment."""
+        rows = self._connection.execute("SELECT record FROM duplicate_runs ORDER BY experiment_id, sha256")
+        return [ExperimentRecord.from_bytes(bytes(row[0]), place="store: duplicate_runs") for row in rows]
+
     def records(self, subject: str | None = None) -> list[ExperimentRecord]:
         """Return the finished records, oldest first, of one subject or of all."""
         # Two statements: with a condition that may be void, every record would be gone through.
@@ -70,6 +99,18 @@ class ExperimentTable:
             values,
         )
         return [ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments") for row in rows]
+
+    def by_id(self, experiment_ids: Iterable[str]) -> dict[str, ExperimentRecord]:
+        """Return the finished records of some experiments."""
+        found = {}
+        for experiment_id in experiment_ids:
+            row = self._connection.execute(
+                "SELECT record FROM experiments WHERE experiment_id = ? AND record IS NOT NULL",
+                (experiment_id,),
+            ).fetchone()
+            if row is not None:
+                found[experiment_id] = ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments")
+        return found
 
     def unfinished(self) -> list[tuple[str, str]]:
         """Return id and subject of experiments that were started and have no record."""

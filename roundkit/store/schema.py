@@ -89,6 +89,14 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE attempts ADD COLUMN run BLOB CHECK (run IS NULL OR phase IN ('claimed', 'settled'))
     """,
+    """
+    CREATE TABLE duplicate_runs (
+        experiment_id TEXT NOT NULL REFERENCES experiments (experiment_id),
+        sha256 TEXT NOT NULL,
+        record BLOB NOT NULL,
+        PRIMARY KEY (experiment_id, sha256)
+    ) STRICT
+    """,
 )
 
 

@@ -77,6 +77,15 @@ class RecordPool:
         self._sets = tuple(sets)
         self._record = record
 
+    def stand_in_line(self, *, wanted: bool) -> None:
+        pass
+
+    def trouble(self) -> None:
+        return None
+
+    def late_records(self) -> tuple[ExperimentRecord, ...]:
+        return ()
+
     def free_sets(self) -> tuple[DeviceSet, ...]:
         return self._sets
 

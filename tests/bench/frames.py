@@ -15,11 +15,14 @@ import polars as pl
 from bench.result import Figure
 from support.sample_evidence import export_sample, sample_round
 
-from roundkit.analysis import find_places, load, write_frames
+from roundkit.analysis import add_parts, find_places, load, write_frames
 
 FOUND_TARGET_S = 5.0
 DRAWN_TARGET_S = 3.0
 MEMORY_TARGET_GB = 1.0
+PARTED_TARGET_S = 30.0
+PARTED_MEMORY_TARGET_GB = 3.0
+_CAMPAIGN, _CAMPAIGNS = "campaign", 10
 
 # In a process of its own, since memory is counted from a process's start. Imports are not timed.
 _OVERVIEW = """
@@ -46,9 +49,11 @@ print(json.dumps({"took_s": took_s, "peak_bytes": peak, "spec_bytes": sum(map(le
 def measure(tiny: bool) -> Iterator[Figure]:
     """Yield the time of finding folders, and time and memory of an overview."""
     folders, tickets = (20, 2_000) if tiny else (10_000, 1_000_000)
+    parted = 20_000 if tiny else 10_000_000
     with tempfile.TemporaryDirectory(prefix="roundkit-bench-") as scratch:
         yield _finding(Path(scratch) / "found", folders)
         yield from _overview(Path(scratch) / "many", tickets)
+        yield from _parted(Path(scratch) / "parted", parted, tiny=tiny)
 
 
 def _finding(root: Path, count: int) -> Figure:
@@ -69,12 +74,73 @@ def _finding(root: Path, count: int) -> Figure:
     )  # fmt: skip
 
 
-def _overview(root: Path, count: int) -> Iterator[Figure]:
-    write_many(root, count)
+def _parted(root: Path, count: int, *, tiny: bool) -> Iterator[Figure]:
+    """Write tickets in parts, one in memory at a time, and draw the explorer's charts of them."""
+    sample = load(export_sample(root / "sample" / "r01", sample_round(), root / "blobs"))
+    tickets, rounds = sample.tickets.collect(), sample.rounds.collect()
+    many, at_once = root / "many", 5_000 if tiny else 500_000
+    started_s = time.perf_counter()
+    add_parts(
+        "tickets", (_copies(tickets, first, at_once) for first in range(0, count, at_once)), many,
+        rows_a_part=2 * at_once,
+    )  # fmt: skip
+    add_parts("rounds", [_copied_rounds(rounds, count)], many)
+    wrote_s = time.perf_counter() - started_s
+    size_gb = sum(path.stat().st_size for path in many.rglob("*.parquet")) / 1e9
+    seen = _seen(many)
+    one_s = _one_campaign_s(many)
+    detail = {"tickets": count, "gb_on_disk": size_gb, "spec_bytes": seen["spec_bytes"], "written_s": wrote_s}
+    yield Figure(
+        "parted", f"loading {count:,} tickets in parts and drawing the charts", seen["took_s"], "s",
+        PARTED_TARGET_S, detail=detail,
+    )  # fmt: skip
+    yield Figure(
+        "parted-memory", "peak memory of that process, imports included", seen["peak_bytes"] / 1e9, "GB",
+        PARTED_MEMORY_TARGET_GB, detail=detail,
+    )  # fmt: skip
+    yield Figure("parted-one", "counting the verdicts of one campaign among them", one_s, "s", detail=detail)
+
+
+def _one_campaign_s(many: Path) -> float:
+    started_s = time.perf_counter()
+    ledgers = load(many).only(f"{_CAMPAIGN}-1")
+    counted = ledgers.tickets.group_by("verdict").len().collect(engine="streaming")
+    assert counted["len"].sum() > 0
+    return time.perf_counter() - started_s
+
+
+def _copies(tickets: pl.DataFrame, first: int, count: int) -> pl.DataFrame:
+    """Return so many tickets in rounds of a thousand, the first with this number, in ten campaigns."""
+    number = pl.int_range(first, first + count, dtype=pl.Int64)
+    name = pl.format("r{}", number // 1000)
+    copied = pl.concat([tickets] * -(-count // tickets.height)).head(count)
+    return copied.with_columns(
+        campaign=pl.format("{}-{}", pl.lit(_CAMPAIGN), number // 1000 % _CAMPAIGNS), round=name,
+        sequence=number % 1000, ticket=pl.format("{}-{}", name, number),
+        gain=pl.col("gain") + (number * 2_654_435_761 % 2**32) / 2**32 / 50,
+    )  # fmt: skip
+
+
+def _copied_rounds(rounds: pl.DataFrame, tickets: int) -> pl.DataFrame:
+    number = pl.int_range(pl.len(), dtype=pl.Int64)
+    return pl.concat([rounds] * max(1, -(-tickets // 1000))).with_columns(
+        campaign=pl.format("{}-{}", pl.lit(_CAMPAIGN), number % _CAMPAIGNS), round=pl.format("r{}", number),
+        closed_utc=pl.col("closed_utc") + pl.duration(minutes=number),
+    )  # fmt: skip
+
+
+def _seen(root: Path) -> dict[str, float]:
+    """Draw the explorer's charts in a process of its own, and return time and memory of it."""
     done = subprocess.run(
         [sys.executable, "-c", _OVERVIEW, str(root)], capture_output=True, text=True, check=True
     )
-    seen = json.loads(done.stdout)
+    seen: dict[str, float] = json.loads(done.stdout)
+    return seen
+
+
+def _overview(root: Path, count: int) -> Iterator[Figure]:
+    write_many(root, count)
+    seen = _seen(root)
     yield Figure(
         "overview", f"loading {count:,} tickets and drawing the explorer's charts", seen["took_s"], "s",
         DRAWN_TARGET_S, detail={"tickets": count, "spec_bytes": seen["spec_bytes"]},

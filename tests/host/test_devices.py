@@ -61,5 +61,5 @@ def test_one_core_has_one_lease_name_however_it_is_spelt() -> None:
 
 
 def test_unknown_platform_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(Refused, match="cpu, fixture"):
+    with pytest.raises(Refused, match="cpu, cuda, fixture"):
         platform_named("abacus")

@@ -21,7 +21,8 @@ import roundkit
 from roundkit.core.git import Repository
 from roundkit.host.lease import holders
 from roundkit.models.ledger import RoundLedger
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.intake import Intake, take_in
+from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.store import open_store
 
 _TESTS = Path(__file__).parent.parent
@@ -131,6 +132,12 @@ class Scene:
     @property
     def _backup(self) -> Path:
         return self.root.with_name(f"{self.root.name}-before")
+
+    def take_in(self) -> None:
+        """Take in what was submitted, so that every later serve has the same tickets from the same moment."""
+        plan = read_plan(self.folder)
+        with open_store(self.folder.database) as store:
+            take_in(Intake(self.folder, plan, plan.digest()), store)
 
     def keep(self) -> None:
         """Remember how everything is now."""

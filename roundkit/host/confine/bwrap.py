@@ -70,6 +70,13 @@ class _Words:
         self.made.add(path)
         self.mounts.append(MountRecord(source=path, at=path, mode="ro"))
 
+    def device(self, path: str) -> None:
+        above = path.rpartition("/")[0]
+        if above != "/dev":
+            self.parents(path)
+        self.add("--dev-bind", path, path)
+        self.mounts.append(MountRecord(source=path, at=path, mode="rw"))
+
     def bind(self, place: Place, fd: int, *, make_parents: bool) -> None:
         if make_parents:
             self.parents(str(place.at))
@@ -103,6 +110,7 @@ class Builder:
         network: What the command may reach.
         stack: Closes the descriptors of generated files.
         overlay: A folder put together of layers, below all places.
+        devices: Device files that the command may use, checked before.
     """
 
     def __init__(
@@ -114,7 +122,9 @@ class Builder:
         network: Network,
         stack: ExitStack,
         overlay: OpenOverlay | None = None,
+        devices: Sequence[Path] = (),
     ) -> None:
+        self._devices = devices
         self._places = places
         self._overlay = overlay
         self._network = network
@@ -149,6 +159,8 @@ class Builder:
         build.add("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
         for at in PRIVATE_PLACES:
             build.private(at, limits, "1777")
+        for node in self._devices:
+            build.device(str(node))
         build.add("--remount-ro", "/dev", "--perms", "0755", "--dir", "/run")
         _home(build, self._places, env, limits)
         if self._overlay is not None:

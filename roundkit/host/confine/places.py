@@ -86,6 +86,22 @@ def open_places(
     return sorted(by_at.values(), key=_depth)
 
 
+def check_devices(nodes: Sequence[Path]) -> None:
+    """Check that only device files are granted as such; who may make one there is root already.
+
+    Raises:
+        Refused: ``device-node``.
+    """
+    for node in nodes:
+        try:
+            mode = node.lstat().st_mode
+        except OSError as error:
+            raise refuse("device-node", f"{node} cannot be granted: {error.strerror}") from None
+        plain = node.is_absolute() and ".." not in node.parts and node.is_relative_to("/dev")
+        if not plain or not stat.S_ISCHR(mode):
+            raise refuse("device-node", f"{node} is no character device below /dev")
+
+
 def _depth(place: Place) -> tuple[int, str]:
     return len(place.at.parts), str(place.at)
 

@@ -19,7 +19,7 @@ from roundkit.host.confine.identity import take_identity
 from roundkit.host.confine.launch import Ending, Launch, take_over
 from roundkit.host.confine.overlay import open_overlay
 from roundkit.host.confine.ownership import lend
-from roundkit.host.confine.places import Place, open_places
+from roundkit.host.confine.places import Place, check_devices, open_places
 from roundkit.host.confine.record import describe_limits, execution
 from roundkit.host.confine.staging import with_staged
 from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network, Overlay
@@ -41,6 +41,7 @@ def confined_execute(
     limits: Limits,
     cpus: CpuSet | None = None,
     overlay: Overlay | None = None,
+    devices: Sequence[Path] = (),
     network: Network = Network.none(),  # noqa: B008 - frozen
     stdin: int | None = None,
     stdout: int | None = None,
@@ -65,6 +66,7 @@ def confined_execute(
         limits: What it may use.
         cpus: CPUs that it is bound to.
         overlay: A folder put together of layers; the other places may lie in it.
+        devices: Device files below ``/dev`` that it may use, as far as their modes let everybody.
         network: What it may reach. With a proxy, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` join its
             environment, in both spellings.
         stdin: Pipe or socket for its standard input instead of nothing.
@@ -85,6 +87,7 @@ def confined_execute(
     with ExitStack() as stack:
         streams = take_over(stdin, stdout, stack)
         _check_request(argv, cwd, env, cpus)
+        check_devices(devices)
         proxy = _proxy_of(network, stack)
         env = env if proxy is None else {**env, **proxy.variables()}
         backend = find_backend()
@@ -116,6 +119,7 @@ def confined_execute(
                 network=network,
                 stack=stack,
                 overlay=None if layers is None else layers.reached_by(reachable[len(places) :]),
+                devices=devices,
             )
 
             def describe() -> Arguments:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from roundkit.host.confine import CpuSet, Mount
+
+if TYPE_CHECKING:
+    from roundkit.host.devices.limits import DeviceLimits
 
 Reading = float | str | None
 
@@ -34,11 +38,13 @@ class Binding:
 
     Attributes:
         cpus: Cores to pin to, where the devices are cores or come with some.
-        readable: Device nodes and driver files to show inside the boundary.
+        nodes: Device files that the trial may use.
+        readable: Driver files to show inside the boundary.
         env: Variables that name the devices.
     """
 
     cpus: CpuSet | None = None
+    nodes: tuple[Path, ...] = ()
     readable: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -52,12 +58,19 @@ class DevicePlatform(Protocol):
         """Read a device without judging it; a device that does not exist has a problem all the same."""
         ...
 
-    def qualify(self, device: str, earlier: DeviceState | None = None) -> DeviceState:
+    def list(self) -> tuple[str, ...]:
+        """Return the devices of this kind that this machine has, as plans name them."""
+        ...
+
+    def qualify(
+        self, device: str, earlier: DeviceState | None = None, limits: DeviceLimits = ...
+    ) -> DeviceState:
         """Read a device and say in ``problem`` why it may not be measured on, if anything.
 
         Args:
             device: The device.
             earlier: What it said before the experiment; what moved since then is a problem too.
+            limits: What the plan says of its readings.
         """
         ...
 

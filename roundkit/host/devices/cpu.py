@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from roundkit.host.devices.base import Binding, DeviceState, Reading
+from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, limit_problem
 from roundkit.host.devices.machine import processor_name
 
 _CORES = Path("/sys/devices/system/cpu")
@@ -36,9 +37,17 @@ class CpuPlatform:
         }
         return DeviceState(device, f"{processor_name()}, core {number}", readings)
 
-    def qualify(self, device: str, earlier: DeviceState | None = None) -> DeviceState:
-        """Refuse a core that this process may not use, or whose identity or governor moved."""
+    def list(self) -> tuple[str, ...]:
+        """Return the cores that this process may run on."""
+        return tuple(map(str, sorted(os.sched_getaffinity(0))))
+
+    def qualify(
+        self, device: str, earlier: DeviceState | None = None, limits: DeviceLimits = NO_LIMITS
+    ) -> DeviceState:
+        """Refuse a core that this process may not use, beyond its limits, or with another governor."""
         state = self.inspect(device)
+        if state.problem is None and (problem := limit_problem(state, limits)) is not None:
+            return DeviceState(device, state.identity, state.readings, problem)
         if state.problem is not None or earlier is None:
             return state
         for what, before, now in (

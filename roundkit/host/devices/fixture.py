@@ -18,6 +18,7 @@ from typing import Any
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refused
 from roundkit.host.devices.base import Binding, DeviceState
+from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, limit_problem
 
 FIXTURE_VARIABLE = "ROUNDKIT_FIXTURE_DEVICES"
 
@@ -39,9 +40,18 @@ class FixturePlatform:
             declared.get("problem"),
         )
 
-    def qualify(self, device: str, earlier: DeviceState | None = None) -> DeviceState:
+    def list(self) -> tuple[str, ...]:
+        """Return the devices that the folder declares."""
+        folder = os.environ.get(FIXTURE_VARIABLE)
+        return tuple(sorted(path.stem for path in Path(folder).glob("*.json"))) if folder else ()
+
+    def qualify(
+        self, device: str, earlier: DeviceState | None = None, limits: DeviceLimits = NO_LIMITS
+    ) -> DeviceState:
         """Take the problem from the device's file."""
         state = self.inspect(device)
+        if state.problem is None and (problem := limit_problem(state, limits)) is not None:
+            return DeviceState(device, state.identity, state.readings, problem)
         declared = _declared(device)
         if state.problem is None and earlier is not None and isinstance(declared, dict):
             return DeviceState(device, state.identity, state.readings, declared.get("problem_after"))

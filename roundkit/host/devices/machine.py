@@ -9,7 +9,11 @@ from pathlib import Path
 
 import psutil
 
+from roundkit.core.canonical import digest_json
+
 _GIB = 1 << 30
+_BOARD = Path("/sys/class/dmi/id/product_uuid")
+_CARDS = Path("/sys/class/net")
 
 
 def machine_identity() -> str:
@@ -31,3 +35,39 @@ def processor_name() -> str:
         if key.strip() == "model name" and value.strip():
             return " ".join(value.split())
     return platform.machine() or "unknown processor"
+
+
+@cache
+def machine_sha256() -> str | None:
+    """Return a digest of what the hardware calls itself: the same after a reboot or under another name.
+
+    The addresses burnt into its network cards, else the board's own number, which only root may read. A
+    digest, because records are published and serial numbers need not be.
+
+    Returns:
+        None where the hardware tells neither, as in many containers.
+    """
+    identity = _card_addresses() or _board_identity()
+    return digest_json(["machine", identity]) if identity else None
+
+
+def _board_identity() -> list[str]:
+    try:
+        number = _BOARD.read_text().strip().lower()
+    except OSError:
+        return []
+    return [number] if number.strip("0-") else []
+
+
+def _card_addresses() -> list[str]:
+    found = []
+    for card in sorted(_CARDS.glob("*")):
+        try:
+            burnt_in = (card / "addr_assign_type").read_text().strip() == "0"
+            address = (card / "address").read_text().strip()
+        except OSError:
+            continue
+        # Cards that the kernel made up have no device behind them.
+        if burnt_in and (card / "device").exists() and address.strip("0:"):
+            found.append(address)
+    return sorted(found)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from roundkit.core.errors import refuse
 from roundkit.host.devices.base import DevicePlatform
 from roundkit.host.devices.cpu import CpuPlatform
+from roundkit.host.devices.cuda import CudaPlatform
 from roundkit.host.devices.fixture import FixturePlatform
 
 _PLATFORMS: dict[str, DevicePlatform] = {
-    platform.name: platform for platform in (CpuPlatform(), FixturePlatform())
+    platform.name: platform for platform in (CpuPlatform(), CudaPlatform(), FixturePlatform())
 }
+
+
+def platforms() -> tuple[DevicePlatform, ...]:
+    """Return every platform, in a fixed order."""
+    return tuple(_PLATFORMS.values())
 
 
 def platform_named(name: str) -> DevicePlatform:

@@ -1,0 +1,99 @@
+"""What a worker refuses before it takes any work, and what is told where the extra is not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roundkit.core.errors import Refused
+from roundkit.host.probes import Layer
+from roundkit.measure.cluster.extra import require
+from roundkit.measure.cluster.sets import read_sets
+from roundkit.measure.cluster.worker import refuse_unconfined
+
+_SETS = """format: roundkit-device-sets/1
+device_sets:
+  - {id: a, platform: cpu, devices: ["0"]}
+"""
+
+
+def test_a_worker_that_cannot_confine_takes_no_work_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "sets.yaml").write_text(_SETS)
+    # Without the programs behind the boundary, as on a machine where nothing was installed.
+    program = (
+        "import sys\n"
+        "from roundkit.host.confine import backend, unavailable\n"
+        "import roundkit.host.probes as probes\n"
+        "def missing():\n"
+        "    why = ('bwrap-missing', 'there is no bubblewrap', 'install it')\n"
+        "    raise unavailable.ConfinementUnavailable(*why)\n"
+        "probes.find_backend = missing\n"
+        "from roundkit.cli import main\n"
+        "sys.argv = ['roundkit', 'worker', '--scheduler', 'tcp://127.0.0.1:9', *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--device-sets", tmp_path / "sets.yaml", "--home", tmp_path / "home"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "[cannot-confine]" in done.stderr
+    assert "there is no bubblewrap" in done.stderr
+    assert "install it" in done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_layers_that_are_only_nice_to_have_keep_nobody_from_working() -> None:
+    refuse_unconfined([Layer(name="cgroup for memory", present=False, needed=False)])
+    with pytest.raises(Refused, match=r"cannot-confine.*escape"):
+        refuse_unconfined([Layer(name="escape: write outside", present=False, detail="got through")])
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("device_sets: []\n", "malformed"),
+        (_SETS.replace("cpu", "abacus"), "malformed"),
+        (_SETS + '  - {id: a, platform: cpu, devices: ["1"]}\n', "twice"),
+        (_SETS + '  - {id: b, platform: cpu, devices: ["0"]}\n', "twice"),
+        ("{", "malformed-yaml"),
+    ],
+)
+def test_a_file_of_sets_that_says_nothing_clear_is_refused(tmp_path: Path, text: str, code: str) -> None:
+    (tmp_path / "sets.yaml").write_text(text)
+    with pytest.raises(Refused, match=code):
+        read_sets(tmp_path / "sets.yaml")
+
+
+def test_without_the_extra_everything_imports_and_the_command_says_what_to_install(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "class Blocked:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('dask_jobqueue', 'distributed', 'cryptography', 'pynvml'):\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Blocked())\n"
+        "import roundkit.rounds.serve, roundkit.rounds.close, roundkit.analysis\n"
+        "from roundkit.host.devices import platform_named\n"
+        "print(platform_named('cuda').inspect('GPU-0').problem)\n"
+        "from roundkit.cli import main\n"
+        "sys.argv = ['roundkit', *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    for words in (
+        ("worker", "--scheduler", "tcp://127.0.0.1:9", "--device-sets", "x"),
+        ("cluster", "cert", str(tmp_path / "certs")),
+        ("cluster", "job-script", "x", "--scheduler", "tcp://127.0.0.1:9"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 3, done.stderr
+        assert "[missing-extra]" in done.stderr
+        assert "pip install 'roundkit[cluster]'" in done.stderr
+        assert "roundkit[cluster]" in done.stdout
+    with pytest.raises(Refused, match="missing-extra"):
+        require("no_such_library")
