@@ -52,7 +52,7 @@ def test_a_tuple_leaves_everything_that_it_takes_to_judge_it(open_folder: Path) 
         assert (trial / "agent" / "stdout").read_text() == "done\n"
         bound = {file.path: file.sha256 for file in record.files}
         found = {path.relative_to(trial).as_posix() for path in trial.rglob("*") if path.is_file()}
-        assert found - bound.keys() == {"record.json", "interventions.jsonl"}
+        assert found - bound.keys() == {"record.json"}
         assert all(digest_bytes((trial / path).read_bytes()) == sha256 for path, sha256 in bound.items())
         prompt, wire = ((trial / name).read_bytes() for name in ("prompt.md", "wire.jsonl"))
         shown = Presentation.from_bytes((trial / "presentation.json").read_bytes(), place="")
