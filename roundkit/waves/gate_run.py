@@ -112,12 +112,14 @@ class _Gater:
         """Gate what is drafted, and wait for more for as long as there is a drafter to come."""
         alone = False
         while not self.stopping():
+            # Asked first: a wave that is handed on just before the drafter ends is then listed below.
+            finished = is_finished(self.campaign)
             drafted = [tag for tag in self.campaign.tags() if self.campaign.drafted(tag) is not None]
             waiting = waiting_waves(drafted, self.campaign.ledger())
             if waiting:
                 self._go_on(begin_run(self.campaign, waiting[0], "wave"))
                 continue
-            if is_finished(self.campaign):
+            if finished:
                 self.progress.say("every drafted wave is gated, and the drafter has ended")
                 return
             if alone != (alone := not locks.runs(self.campaign, "drafter")) and alone:
