@@ -11,7 +11,8 @@ _OUTCOMES = ("passed", "failed", "unavailable", "nothing to check")
 _COLOURS = (BLUE, ORANGE, GREY, INK)
 _PROCESSES = ("completed", "timeout", "error", "aborted", "none")
 _SHAPES = ("circle", "triangle-right", "cross", "square", "stroke")
-_PLAIN = alt.Legend(symbolFillColor=MUTED, symbolStrokeColor=MUTED)
+_NARROW = alt.Legend(columns=1)
+_PLAIN = alt.Legend(columns=1, symbolFillColor=MUTED, symbolStrokeColor=MUTED)
 _ROW_HEIGHT = 36
 _BAR = 9
 
@@ -47,7 +48,7 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
     })  # fmt: skip
     points = alt.Chart().mark_point(filled=True, opacity=1, size=160).encode(
         x=x, y=y, tooltip=tips,
-        color=alt.Color("acceptance:N", scale=colour, title="acceptance"),
+        color=alt.Color("acceptance:N", scale=colour, title="acceptance", legend=_NARROW),
         shape=alt.Shape("process:N", scale=shape, title="process", legend=_PLAIN),
     )  # fmt: skip
     words = alt.Chart().mark_text(dx=11, align="left", color=INK).encode(x=x, y=y, text="checks:N")
@@ -85,12 +86,17 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
     })  # fmt: skip
     x = alt.X(
         "calls:Q",
-        title="calls; the narrow bar is those that failed",
+        title="calls",
         axis=alt.Axis(format=",d", tickMinStep=1),
     )
     everything = alt.Chart().mark_bar(size=_BAR).encode(
         x=x, y=y, yOffset=offset, tooltip=tips,
-        color=alt.Color("variant:N", scale=alt.Scale(domain=variants, range=_shades(variants)), title=None),
+        color=alt.Color(
+            "variant:N",
+            scale=alt.Scale(domain=variants, range=_shades(variants)),
+            title=None,
+            legend=_NARROW,
+        ),
     )  # fmt: skip
     broken = (
         alt.Chart()
@@ -101,7 +107,7 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
         [everything, broken],
         rows_of(frame),
         title="Tool calls",
-        subtitle=f"{calls:,} calls, of which {failed:,} failed; descriptive, over every tuple",
+        subtitle=f"{calls:,} calls, of which {failed:,} failed; the narrow bars are those that failed",
         description=f"Calls of {frame.height} tuples, pairs side by side: {calls} calls, {failed} failed.",
         height=(10 + (_BAR + 3) * max(1, len(variants))) * max(1, frame["pair"].n_unique()),
     )

@@ -78,4 +78,4 @@ def test_the_examples_page_compares_and_says_that_scripts_played(judged: Path, t
     assert "Variants, over eligible observations only" in page
     assert "11 of 18 tuples fully accepted" in page
     assert str(judged.parent) not in page
-    assert trial_of(judged, "rename.plain.1").name in page
+    assert trial_of(judged, "signature.plain.3").name in page
