@@ -473,3 +473,30 @@ def test_m05_selected_tickets_stand_beside_what_selection_leaves_of_them(pristin
     for row in rows:
         measured, corrected = map(float, re.findall(r"(-?[\d.]+) %", row.detail))
         assert 0.0 <= corrected <= measured
+
+
+def test_k02_a_late_record_is_in_the_log_and_nothing_rests_on_it(folder: Path) -> None:
+    experiment = sorted((folder / "experiments").iterdir())[0]
+    late = json.loads(experiment.read_bytes())
+    late["detail"] = "came in late"
+    data = canonical_bytes(late)
+    name = f"duplicates/{digest_bytes(data)}.json"
+    (folder / "duplicates").mkdir()
+    (folder / name).write_bytes(data)
+    index = json.loads((folder / "index.json").read_bytes())
+    row = {"path": name, "size": len(data), "sha256": digest_bytes(data)}
+    index["files"] = sorted([*index["files"], row], key=lambda one: str(one["path"]))
+    reseal(folder, index)
+    assert failed(audit_round(folder)) == {"events"}
+
+    events = (folder / "events.jsonl").read_bytes().splitlines()
+    last = json.loads(events[-1])
+    fields = {"experiment": late["experiment_id"], "outcome": late["outcome"], "sha256": digest_bytes(data)}
+    events.append(canonical_bytes({**last, "kind": "late-record", "fields": fields}))
+    log = b"".join(line + b"\n" for line in events)
+    (folder / "events.jsonl").write_bytes(log)
+    for one in index["files"]:
+        if one["path"] == "events.jsonl":
+            one.update(size=len(log), sha256=digest_bytes(log))
+    reseal(folder, index)
+    assert failed(audit_round(folder)) == set()

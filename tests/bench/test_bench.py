@@ -16,7 +16,7 @@ from bench.__main__ import BENCHMARKS, main, run
 from bench.result import Figure, ratio_interval, read_result
 from bench.table import BEGIN, END, rewrite
 
-LONG = {"aa", "coordinator", "instruments"}
+LONG = {"aa", "coordinator", "fleet", "instruments"}
 BEFORE, AFTER = "# Speed\n\nwords before\n", "\nwords after\n"
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from support.killing import plain_repo
 from support.synthetic import knob, reachable_folder, scripted_lane
 
+from roundkit.audit import audit_round
+from roundkit.core.errors import Refused
 from roundkit.host.devices.fixture import FIXTURE_VARIABLE
-from roundkit.host.lease import LEASE_ROOT_VARIABLE
+from roundkit.host.lease import LEASE_ROOT_VARIABLE, acquire_set
+from roundkit.measure.pool import LocalPool
 from roundkit.models.experiment import ExperimentRecord
+from roundkit.rounds.close import close
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store
 
@@ -60,3 +66,52 @@ def test_no_lane_starves_behind_one_with_many_tickets(measured: list[ExperimentR
     order = [record.lane for record in measured]
     third = [position for position, lane in enumerate(order) if lane == "L1"][2]
     assert set(order[:third]) == set(LANES)
+
+
+def test_composition_and_rerun_stay_on_the_device_class_of_their_tickets(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = open_folder / "devices"
+    devices.mkdir()
+    (open_folder / "leases").mkdir()
+    for name in "xy":
+        (devices / f"{name}.json").write_text("{}")
+    monkeypatch.setenv(LEASE_ROOT_VARIABLE, str(open_folder / "leases"))
+    monkeypatch.setenv(FIXTURE_VARIABLE, str(devices))
+    sets = [
+        {"id": name, "platform": "fixture", "devices": [name], "device_class": f"class-{name}"}
+        for name in "xy"
+    ]
+    repo = plain_repo(open_folder / "s", ("L1", "L2"), device_sets=sets)
+    repo.edit_round(lambda draft: draft["composition"].update(same_device_class=True))
+    folder, _ = repo.launched(open_folder / "s/round")
+    for lane, value in (("L1", 0.5), ("L2", 0.4)):
+        scripted_lane(folder.clone(lane), {f"knobs/{lane}.json": knob(value)})
+    with acquire_set(["fixture:x"], root=open_folder / "leases", purpose="other") as held:
+        assert held is not None
+        serve(folder, until="idle", report=lambda _line: None)
+    closed = close(folder, report=lambda _line: None)
+    with open_store(folder.database) as store:
+        used = {record.subject: record.lease for record in store.experiments.records()}
+    # Every ticket was measured on y, so everything after it was too, though x is free again and comes first.
+    assert {lease.device_set for lease in used.values() if lease is not None} == {"y"}
+    assert {"step-2-L2", "rerun"} <= used.keys()
+    assert audit_round(closed.evidence).failures == ()
+
+
+def test_a_plan_that_keeps_to_device_classes_names_them(open_folder: Path) -> None:
+    repo = plain_repo(open_folder / "s", ("L1",))
+    repo.edit_round(lambda draft: draft["composition"].update(same_device_class=True))
+    with pytest.raises(Refused, match=r"no-device-class.*cpu0"):
+        repo.freeze(open_folder / "s/round")
+
+
+def test_a_core_of_another_machine_is_another_device(open_folder: Path) -> None:
+    sets = [
+        {"id": name, "machine": name, "platform": "cpu", "devices": ["4000"]} for name in ("alpha", "beta")
+    ]
+    repo = plain_repo(open_folder / "s", ("L1",), device_sets=sets)
+    plan = repo.freeze(open_folder / "s/round")
+    assert [one.machine for one in plan.device_sets] == ["alpha", "beta"]
+    with closing(LocalPool(plan.device_sets, lease_root=open_folder)) as pool:
+        assert pool.free_sets() == ()

@@ -9,7 +9,8 @@ import pytest
 
 from roundkit.models.campaign import Drift
 from roundkit.models.ledger import AaCheck
-from roundkit.rules.drift import aa_check
+from roundkit.models.round_plan import DeviceSet
+from roundkit.rules.drift import aa_check, check_order, same_place
 
 DRIFT = Drift(allowance=0.5, limit=5.0, single_limit=4.5)
 
@@ -43,3 +44,35 @@ def test_m07_the_statistic_starts_anew_with_a_check_that_resumes(
 ) -> None:
     last = judged(*checks)[-1]
     assert (last.cusum, last.passed) == (pytest.approx(cusum), passed)
+
+
+def checked(place: tuple[str, str], z: float, name: str) -> tuple[Any, AaCheck]:
+    machine, device_set = place
+    record: Any = SimpleNamespace(
+        experiment_id=name, machine_sha256=machine, lease=SimpleNamespace(device_set=device_set)
+    )
+    return record, AaCheck(experiment=name, z=z, cusum=z, passed=abs(z) < 3, reason=None)
+
+
+def test_each_device_set_of_each_machine_has_an_aa_history_of_its_own() -> None:
+    places = [("m1", "a"), ("m1", "b"), ("m2", "a"), ("m1", "a")]
+    rows = [checked(place, 1.0, f"aa-{number}") for number, place in enumerate(places)]
+    records = {record.experiment_id: record for record, _ in rows}
+    history = [check for _, check in rows]
+    found = same_place(rows[0][0], history, records)
+    assert [check.experiment for check in found] == ["aa-0", "aa-3"]
+    assert [check.experiment for check in same_place(rows[2][0], history, records)] == ["aa-2"]
+
+
+def test_the_next_check_goes_to_the_set_that_failed_and_then_to_the_one_checked_least() -> None:
+    sets = [DeviceSet(id=name, platform="cpu", devices=(name,)) for name in ("0", "1", "2")]
+
+    def order(*made: tuple[str, float]) -> list[str]:
+        rows = [checked(("m", name), z, f"aa-{number}") for number, (name, z) in enumerate(made)]
+        records = {record.experiment_id: record for record, _ in rows}
+        return [one.id for one in check_order(sets, [check for _, check in rows], records)]
+
+    assert order() == ["0", "1", "2"]
+    assert order(("0", 0.0)) == ["1", "2", "0"]
+    assert order(("0", 0.0), ("2", 0.0), ("0", 0.0)) == ["1", "2", "0"]
+    assert order(("1", 0.0), ("0", 0.0), ("0", 5.0)) == ["0", "2", "1"]

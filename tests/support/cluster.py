@@ -148,10 +148,10 @@ class Cluster:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
-    def run(self, *words: str | Path, expect: int = 0) -> str:
+    def run(self, *words: str | Path, expect: int = 0, timeout: float = 240) -> str:
         """Run a roundkit command to its end and return what it said."""
         process = self.start(*words)
-        said, _ = process.communicate(timeout=240)
+        said, _ = process.communicate(timeout=timeout)
         assert process.returncode == expect, said + "".join(
             f"\n--- {name}\n{self.said(name)}" for name in self.workers
         )
