@@ -19,7 +19,8 @@ COMMANDS = sorted(command.name or "" for command in typer.main.get_command(app).
 EXPECTED = {
     "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
     "report", "audit", "notebook", "replay", "demo", "doctor", "export", "import", "schema", "trial",
-    "prune", "measure", "noise", "swarmflow", "pilot", "waves", "init",
+    "prune", "measure", "noise", "swarmflow", "pilot", "waves", "init", "cluster", "worker",
+    "devices",
 }  # fmt: skip
 
 
