@@ -11,7 +11,8 @@ _OUTCOMES = ("passed", "failed", "unavailable", "nothing to check")
 _COLOURS = (BLUE, ORANGE, GREY, INK)
 _PROCESSES = ("completed", "timeout", "error", "aborted", "none")
 _SHAPES = ("circle", "triangle-right", "cross", "square", "stroke")
-_PLAIN = alt.Legend(symbolFillColor=MUTED, symbolStrokeColor=MUTED)
+# Below: two legends beside each other are wider than a phone.
+_PLAIN = alt.Legend(symbolFillColor=MUTED, symbolStrokeColor=MUTED, orient="bottom")
 _ROW_HEIGHT = 36
 _BAR = 9
 
@@ -85,12 +86,15 @@ def pilot_calls(tuples: pl.LazyFrame) -> alt.LayerChart:
     })  # fmt: skip
     x = alt.X(
         "calls:Q",
-        title="calls; the narrow bar is those that failed",
+        title="calls (narrow: failed)",
         axis=alt.Axis(format=",d", tickMinStep=1),
     )
     everything = alt.Chart().mark_bar(size=_BAR).encode(
         x=x, y=y, yOffset=offset, tooltip=tips,
-        color=alt.Color("variant:N", scale=alt.Scale(domain=variants, range=_shades(variants)), title=None),
+        color=alt.Color(
+            "variant:N", title=None, legend=alt.Legend(columns=1),
+            scale=alt.Scale(domain=variants, range=_shades(variants)),
+        ),
     )  # fmt: skip
     broken = (
         alt.Chart()
