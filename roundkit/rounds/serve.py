@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def serve(
         stop_on_signal() as stop,
         hold_lock(folder.serve_lock, code="serve-running", what="serve"),
         open_store(folder.database) as store,
-        ThreadPoolExecutor(len(bench.plan.device_sets), thread_name_prefix="build") as builders,
+        ThreadPoolExecutor(_builders(bench), thread_name_prefix="build") as builders,
     ):
         _refuse_closed(bench, store)
         local_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
@@ -84,6 +85,11 @@ def serve(
                 return Server(ready, store, watched, builders, say, stop).run(until)
         finally:
             local_pool.close()
+
+
+def _builders(bench: Bench) -> int:
+    """Return how many candidates are built at once: one a device set, as far as this machine has cores."""
+    return min(len(bench.plan.device_sets), os.cpu_count() or 1)
 
 
 def _counting(report: Report, store: RoundStore, whole: Task) -> Report:

@@ -114,7 +114,12 @@ def _copies(tickets: pl.DataFrame, first: int, count: int) -> pl.DataFrame:
     number = pl.int_range(first, first + count, dtype=pl.Int64)
     name = pl.format("r{}", number // 1000)
     copied = pl.concat([tickets] * -(-count // tickets.height)).head(count)
-    return copied.with_columns(
+    # Figures, times and commits of their own, since repeated ones would compress to nothing.
+    own = number.hash(seed=1).cast(pl.Float64) / 2**64
+    figures = [pl.col(name) * (0.9 + own / 5) for name, kind in tickets.schema.items() if kind == pl.Float64]
+    commit = pl.format("{}{}", number.hash(seed=2), number.hash(seed=3)).str.slice(0, 40)
+    later = [pl.col(name) + pl.duration(seconds=number) for name in ("intake_utc", "measured_utc")]
+    return copied.with_columns(*figures, *later, candidate_commit=commit).with_columns(
         campaign=pl.format("{}-{}", pl.lit(_CAMPAIGN), number // 1000 % _CAMPAIGNS), round=name,
         sequence=number % 1000, ticket=pl.format("{}-{}", name, number),
         gain=pl.col("gain") + (number * 2_654_435_761 % 2**32) / 2**32 / 50,

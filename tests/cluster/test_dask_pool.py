@@ -21,7 +21,7 @@ from roundkit.measure.cluster.shelf import Shelf
 from roundkit.models.cluster import RemoteRequest
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.measurement import MeasurementRequest
-from roundkit.models.round_plan import DeviceSet
+from roundkit.models.round_plan import DeviceSet, FrozenRuntime
 from roundkit.models.trial import Trial
 
 OpenPool = Callable[..., DaskPool]
@@ -125,6 +125,18 @@ def test_k05_a_wrong_incumbent_in_a_workers_cache_is_refused_and_thrown_away(
         measured(pool, world.request(candidate, sets_of("a"), pairs=2, name=f"cache.{n}")) for n in (3, 4)
     ]
     assert "complete" in {record.outcome for record in seen}
+
+
+def test_a_worker_without_the_plans_interpreter_measures_nothing(
+    one_worker: Cluster, world: World, open_pool: OpenPool
+) -> None:
+    pool = open_pool(one_worker, "a")
+    request = world.request(world.candidate({}), sets_of("a"), pairs=2, name="python.1")
+    runtime = FrozenRuntime(python="/no/python", readable=())
+    elsewhere = request.run_spec.model_copy(update={"runtime": runtime})
+    record = measured(pool, request.model_copy(update={"run_spec": elsewhere}))
+    assert (record.outcome, record.reason) == ("infrastructure", "runtime-missing")
+    assert "/no/python" in (record.detail or "")
 
 
 def test_a_set_that_a_worker_has_otherwise_than_the_plan_is_not_used(

@@ -33,6 +33,7 @@ def begun(pool: DaskPool, world: World, name: str, seconds: float = 0.3) -> obje
     return future
 
 
+@pytest.mark.slow
 def test_k02_a_scheduler_that_restarts_costs_the_try_and_the_late_record_still_comes(
     running: Cluster, world: World, open_pool: OpenPool
 ) -> None:
@@ -70,6 +71,7 @@ def test_k02_a_worker_killed_in_mid_trial_is_an_infrastructure_breakage(
     running.kill(running.workers.pop("next"))
 
 
+@pytest.mark.slow
 def test_k02_a_worker_that_was_cut_off_comes_back_with_a_late_record(
     world: World, open_pool: OpenPool, open_folder: Path
 ) -> None:

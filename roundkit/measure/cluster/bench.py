@@ -207,6 +207,7 @@ class Bench:
         bundle = work / "candidate.tar"
         bundle.write_bytes(candidate)
         check_bundle(remote.candidate, bundle)
+        _refuse_missing(remote)
         layers = remote.base is not None and self._as_layers
         base = self._cache.folder(remote.base) if layers and remote.base is not None else None
         self._cache.check(remote.incumbent)
@@ -262,6 +263,14 @@ class Bench:
                     time.sleep(_BUSY_POLL_S)
         finally:
             turn.leave()
+
+
+def _refuse_missing(remote: RemoteRequest) -> None:
+    """Refuse a plan whose interpreter or folders this machine lacks: no fault of either side."""
+    runtime = remote.request.run_spec.runtime
+    missing = [path for path in (runtime.python, *runtime.readable) if not Path(path).exists()]
+    if missing:
+        raise MeasurementBroke("runtime-missing", f"this worker has no {', '.join(missing)}")
 
 
 def _reply(remote: RemoteRequest, kind: str, **fields: object) -> RemoteReply:
