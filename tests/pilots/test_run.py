@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from support.pilots import MEND, calls_of, record_of, small
 
+from roundkit.audit import audit_pilot
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import Refused
 from roundkit.models.pilot_trial import Presentation, TrialStart
@@ -293,6 +295,40 @@ server.call("call", program="python", argv=[lock])
     assert {"candidate/d/f", "candidate/p"} <= {file.path for file in record.files}
     assert "d/f" in (trial / "candidate.diff").read_text()
     assert all(made.agrees for made in replay(folder, plan))
+
+
+def test_a_candidate_too_deep_to_be_copied_is_cut_and_the_cohort_goes_on(open_folder: Path) -> None:
+    body = """
+deep = "import os\\nfor _ in range(25): os.mkdir('d' * 240); os.chdir('d' * 240)"
+server.call("write", path="test_deep.py", expected_sha256=None, content=deep)
+server.call("call", program="test", argv=[])
+print(server.call("list")["code"], flush=True)
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    folder, plan = files.freeze()
+    records = run_cohort(folder, plan)
+    assert [record.truncated for record in records] == [("candidate",), ("candidate",)]
+    assert all(record.acceptance is not None for record in records)
+    assert (trials(folder)[0] / "agent" / "stdout").read_text() == "refused\n"
+    assert all(made.agrees for made in replay(folder, plan))
+    assert audit_pilot(folder.root).passed
+
+
+def test_p06_a_name_that_is_no_text_is_the_same_to_record_and_audit(open_folder: Path) -> None:
+    body = """
+odd = "import os; open(b'\\\\xff.txt', 'w').close()"
+server.call("write", path="test_odd.py", expected_sha256=None, content=odd)
+server.call("call", program="test", argv=[])
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    folder, plan = files.freeze()
+    run_cohort(folder, plan)
+    replay(folder, plan)
+    assert all((trial / "candidate" / os.fsdecode(b"\xff.txt")).exists() for trial in trials(folder))
+    report = audit_pilot(folder.root)
+    assert report.passed, report.failures
 
 
 def test_p03_a_killed_run_leaves_its_attempt_as_aborted_and_the_cohort_goes_on(open_folder: Path) -> None:

@@ -94,8 +94,14 @@ class Tools:
         if name == CALL:
             return self._call(given["program"], given["argv"])
         if name == LIST:
-            return Done(LIST, Answer("ok", 0, self.files.list()))
+            return self._list()
         return self._file(name, given)
+
+    def _list(self) -> Done:
+        try:
+            return Done(LIST, Answer("ok", 0, self.files.list()))
+        except NotGiven as refused:
+            return Done(LIST, _said("refused", str(refused)))
 
     def _file(self, name: str, given: dict[str, Any]) -> Done:
         path, expected = given["path"], given.get("expected_sha256")
