@@ -19,11 +19,14 @@ from support.pilots import MEND, calls_of, record_of, small
 from roundkit.audit import audit_pilot
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import Refused
+from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.pilot_trial import Presentation, TrialStart
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
 from roundkit.pilots.folder import PilotFolder
 from roundkit.pilots.replay import replay
 from roundkit.rules.pilot_matrix import matrix_findings
+from roundkit.rules.pilot_reading import bind
+from roundkit.rules.pilot_told import checked_calls
 from roundkit.rules.pilot_wire import message_of, presentation_of, read_wire
 
 WAIT_S = 60.0
@@ -313,6 +316,40 @@ print(server.call("list")["code"], flush=True)
     assert (trials(folder)[0] / "agent" / "stdout").read_text() == "refused\n"
     assert all(made.agrees for made in replay(folder, plan))
     assert audit_pilot(folder.root).passed
+
+
+def test_p05_every_call_that_an_agent_can_make_is_what_the_audit_finds_on_the_wire(open_folder: Path) -> None:
+    body = """
+def ask(name, given):
+    params = {"name": name, "arguments": given}
+    server.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    server.receive()
+
+there = server.call("read", path="pages.py")["sha256"]
+odd = [None, [], {}, 3, "", "..", "none", "pages.py", "x" * 300, "\\ud800", "read", "write", "call", "test"]
+for one in odd:
+    for name in ("read", "write", "delete", "list", "call", "test", "none", "x" * 300, "\\ud800"):
+        ask(name, one)
+        ask(name, {"path": one})
+    ask("write", {"path": one, "content": "x", "expected_sha256": None})
+    ask("write", {"path": "pages.py", "content": one, "expected_sha256": there})
+    ask("delete", {"path": one, "expected_sha256": "0" * 64})
+    ask("call", {"program": one, "argv": []})
+    ask("call", {"program": "test", "argv": one})
+    ask(one, {})
+ask("call", {"program": "test", "argv": ["x", "\\ud800"]})
+ask("call", {"program": "test", "argv": ["-h"]})
+ask("call", {"program": "test", "argv": ["x" * 200000]})
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    files.edit(lambda content: content["policy"].update(calls=330))
+    folder, plan = files.freeze()
+    (record,) = run_cohort(folder, plan, only=plan.schedule[0].tuple_id)
+    assert (record.process, record.calls) == ("completed", 336), record.detail
+    reader = PilotReader(folder.root)
+    files_of = reader.trial_files(f"trials/{record.attempt}", plan.schedule[0])
+    assert len(checked_calls(bind(files_of))) == record.calls
 
 
 def test_p06_a_name_that_is_no_text_is_the_same_to_record_and_audit(open_folder: Path) -> None:
