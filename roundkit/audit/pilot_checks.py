@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
-from roundkit.audit.pilot_material import PilotMaterial, findings_of
+from roundkit.audit.pilot_material import PilotMaterial, findings_of, read_or_none
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.files import tree_digest
 from roundkit.evidence import pilot_layout as layout
 from roundkit.evidence.problem import EvidenceProblem
 from roundkit.models.pilot_cohort import Observation
+from roundkit.models.pilot_trial import ReplayRecord, TrialRecord, TrialStart
 from roundkit.rules.pilot_matrix import matrix_findings, order_notes
 from roundkit.rules.pilot_order import schedule, schedule_digest
-from roundkit.rules.pilot_outcome import acceptance_of
+from roundkit.rules.pilot_outcome import acceptance_of, same_acceptance
 from roundkit.rules.pilot_summary import totals
 
 _BENIGN = ("missing", "stated", "not-blinded", "clock")
@@ -48,6 +49,7 @@ def check_matrix(material: PilotMaterial) -> list[Check]:
         Disagreement(each.tuple_id, f"[{each.code}] {each.detail}")
         for each in matrix_findings(plan, attempts, plan_sha256=material.cohort.digest)
     ]
+    found += _setup_problems(material)
     late = order_notes(plan, attempts)
     order = f"; started out of the frozen order: {', '.join(late)}" if late else ", in the frozen order"
     return conclude("tuples", found, f"{len(plan.schedule)} tuples, each exactly once{order}")
@@ -142,6 +144,21 @@ def _input_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         yield from _tree(material, layout.SCRIPTS, plan.scripts_sha256)
 
 
+def _setup_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    """Yield attempts that lie outside of the matrix and were none of that: a slot's attempt, set aside."""
+    reader = material.reader
+    for folder in reader.setup_folders():
+        name = folder.rpartition("/")[2]
+        start = read_or_none(reader, f"{folder}/{layout.START}", TrialStart)
+        record = read_or_none(reader, f"{folder}/{layout.RECORD}", TrialRecord)
+        for file, said in ((layout.START, start), (layout.RECORD, record)):
+            if said is None:
+                continue  # what of it cannot be read, the archives' check says
+            if (said.tuple_id, said.attempt, said.plan_sha256) != (None, name, material.cohort.digest):
+                detail = f"[renamed] its {file} is of {said.attempt}, at {said.tuple_id or 'no tuple'}"
+                yield Disagreement(folder, detail)
+
+
 def _file(material: PilotMaterial, name: str, sha256: str) -> Iterator[Disagreement]:
     try:
         found = digest_bytes(material.reader.read(name))
@@ -223,6 +240,7 @@ def _acceptance_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         if found != acceptance.candidate_sha256:
             yield differs(row.tuple_id, "the archived candidate", acceptance.candidate_sha256, found)
         yield from _replay_problems(row)
+    yield from _stray_replays(material)
 
 
 def _replay_problems(row: Observation) -> Iterator[Disagreement]:
@@ -237,6 +255,32 @@ def _replay_problems(row: Observation) -> Iterator[Disagreement]:
             yield differs(row.tuple_id, "acceptance", acceptance.outcome if acceptance else None, again)
         elif replay.acceptance.candidate_sha256 != acceptance.candidate_sha256:
             yield Disagreement(row.tuple_id, "acceptance was decided again over another candidate")
+        elif not same_acceptance(acceptance, replay.acceptance):
+            yield Disagreement(
+                row.tuple_id, "a replay says that it agrees, and its checks came out another way"
+            )
+
+
+def _stray_replays(material: PilotMaterial) -> Iterator[Disagreement]:
+    """Yield replays that cannot be read, or are of nothing that was decided."""
+    known = {
+        (row.tuple_id, row.record.attempt)
+        for row in material.cohort.observations
+        if row.record is not None and row.record.acceptance is not None
+    }
+    for name in material.reader.names(layout.REPLAYS):
+        if name.startswith("."):
+            continue  # begun, and not written
+        where = f"{layout.REPLAYS}/{name}"
+        try:
+            replay = material.reader.record(where, ReplayRecord)
+        except EvidenceProblem as problem:
+            yield Disagreement(where, f"[{problem.refusals[0].code}] {problem.refusals[0].message}")
+            continue
+        if (replay.tuple_id, replay.attempt) not in known:
+            yield Disagreement(
+                where, f"is of no attempt that was decided: {replay.tuple_id}, {replay.attempt}"
+            )
 
 
 def _finding_problems(material: PilotMaterial) -> Iterator[Disagreement]:

@@ -97,12 +97,13 @@ def _attempts(reader: PilotReader) -> Iterator[Attempt]:
     for folder in reader.trial_folders():
         if not reader.names(folder):
             continue
-        start = _read_or_none(reader, f"{folder}/{layout.START}", TrialStart)
-        record = _read_or_none(reader, f"{folder}/{layout.RECORD}", TrialRecord)
+        start = read_or_none(reader, f"{folder}/{layout.START}", TrialStart)
+        record = read_or_none(reader, f"{folder}/{layout.RECORD}", TrialRecord)
         yield Attempt(folder.rpartition("/")[2], start, record)
 
 
-def _read_or_none(reader: PilotReader, name: str, kind: type[RecordType]) -> RecordType | None:
+def read_or_none(reader: PilotReader, name: str, kind: type[RecordType]) -> RecordType | None:
+    """Return a record, null where there is none that can be read."""
     try:
         return reader.record(name, kind)
     except EvidenceProblem:
@@ -169,7 +170,7 @@ def _interventions(files: TrialFiles) -> tuple[Intervention, ...]:
 def _replays(reader: PilotReader) -> list[ReplayRecord]:
     """Return every replay that can be read, in their order; the audit says which cannot."""
     names = reader.names(layout.REPLAYS)
-    found = [_read_or_none(reader, f"{layout.REPLAYS}/{name}", ReplayRecord) for name in names]
+    found = [read_or_none(reader, f"{layout.REPLAYS}/{name}", ReplayRecord) for name in names]
     return sorted(filter(None, found), key=lambda replay: replay.replayed_utc)
 
 

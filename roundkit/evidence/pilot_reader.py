@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 
 from roundkit.core.canonical import digest_bytes, digest_file
 from roundkit.core.errors import Refused
-from roundkit.core.files import tree_digest
+from roundkit.core.files import path_text, tree_digest
 from roundkit.evidence import layout, pilot_layout
 from roundkit.evidence.folder import EvidenceFolder
 from roundkit.evidence.problem import EvidenceProblem, problem
@@ -103,7 +102,9 @@ class PilotReader:
         Raises:
             EvidenceProblem: there is too much.
         """
-        return {file.path: file for file in map(partial(self._archived, folder), self._below(folder))}
+        top = self.root / folder
+        found = (archived_file(top, path.relative_to(top).as_posix()) for path in self._below(folder))
+        return {file.path: file for file in found}
 
     @staticmethod
     def may_be_added(name: str) -> bool:
@@ -170,15 +171,6 @@ class PilotReader:
                 raise problem("too-large", f"more than {layout.MAX_FILES} files", where=folder)
         return sorted(found)
 
-    def _archived(self, folder: str, path: Path) -> ArchivedFile:
-        name = path.relative_to(self.root / folder).as_posix()
-        shown = name.encode("utf-8", "backslashreplace").decode()
-        mode = path.lstat().st_mode
-        if stat.S_ISREG(mode):
-            return ArchivedFile(path=shown, size=path.stat().st_size, sha256=digest_file(path))
-        content = os.fsencode(path.readlink()) if stat.S_ISLNK(mode) else b""
-        return ArchivedFile(path=shown, size=len(content), sha256=digest_bytes(content))
-
     def _candidate(self, folder: str) -> str | None:
         path = self.root / folder / pilot_layout.CANDIDATE
         if path.is_symlink() or not path.is_dir():
@@ -187,6 +179,25 @@ class PilotReader:
             return tree_digest(path, skip=frozenset())
         except OSError:
             return None
+
+
+def archived_file(trial: Path, name: str) -> ArchivedFile:
+    """Return what a record binds of a file: size and digest; of a link those of its target.
+
+    Args:
+        trial: The attempt's folder.
+        name: The file's path below it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    path = trial / name
+    mode = path.lstat().st_mode
+    shown = path_text(name)
+    if stat.S_ISREG(mode):
+        return ArchivedFile(path=shown, size=path.stat().st_size, sha256=digest_file(path))
+    content = os.fsencode(path.readlink()) if stat.S_ISLNK(mode) else b""
+    return ArchivedFile(path=shown, size=len(content), sha256=digest_bytes(content))
 
 
 def is_pilot(path: Path) -> bool:

@@ -186,7 +186,7 @@ class TrialRecord(Record):
         wall_ms: Host time of the agent; null where it is unknown, as after a killed runner.
         validation_ms: Host time of all checks; null where none ran.
         acceptance: What the checks say; null for an aborted attempt, whose agent had not got its time.
-        truncated: Streams of the archive that were cut off, by file name.
+        truncated: What was cut off while it was archived, by name: streams, or the candidate.
         files: Every file of the folder that is fixed now, with size and digest.
     """
 

@@ -8,17 +8,20 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from roundkit.core.canonical import digest_bytes, digest_file
+from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
-from roundkit.core.files import path_text, tree_digest
+from roundkit.core.files import tree_digest
 from roundkit.core.git import neutral_environment
 from roundkit.core.process import CommandFailed, run
 from roundkit.evidence import pilot_layout as layout
-from roundkit.measure.trees import copy_tree, list_files
+from roundkit.evidence.pilot_reader import archived_file
+from roundkit.measure.trees import copy_tree, list_files, remove_tree
 from roundkit.models.pilot_trial import ArchivedFile, TrialRecord
 
 _NOT_FIXED = (layout.RECORD,)
 _DIFFERENT = 1
+_MOST_PATH_BYTES = 1024
+"""A folder's path within a candidate: Linux takes 4096 with all that leads to it, wherever a copy lies."""
 
 
 def whole_tree(folder: Path) -> str:
@@ -43,14 +46,28 @@ def archived_files(trial: Path) -> tuple[ArchivedFile, ...]:
         for name in list_files(trial)
         if name not in _NOT_FIXED and not name.startswith(f"{layout.REVIEW}/")
     )
-    return tuple(sorted((_archived(trial, name) for name in fixed), key=lambda file: file.path))
+    return tuple(sorted((archived_file(trial, name) for name in fixed), key=lambda file: file.path))
 
 
-def open_up(folder: Path) -> None:
-    """Make everything in a folder readable for its owner, whatever modes a program left there."""
-    pending = [folder]
+def settle(candidate: Path) -> bool:
+    """Make a candidate readable for its owner, whatever modes and however deep folders a program left there.
+
+    Args:
+        candidate: The folder; nothing runs in it any more.
+
+    Returns:
+        Whether folders were cut off, because no copy of them could be named.
+
+    Raises:
+        OSError: something in it cannot be changed.
+    """
+    pending, was_cut = [candidate], False
     while pending:
         here = pending.pop()
+        if len(os.fsencode(here.relative_to(candidate))) > _MOST_PATH_BYTES:
+            remove_tree(here)
+            was_cut = True
+            continue
         here.chmod(here.stat().st_mode | stat.S_IRWXU)
         with os.scandir(here) as entries:
             for entry in entries:
@@ -58,6 +75,7 @@ def open_up(folder: Path) -> None:
                     pending.append(Path(entry))
                 elif entry.is_file(follow_symlinks=False):
                     Path(entry).chmod(entry.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
+    return was_cut
 
 
 def candidate_diff(fixture: Path, candidate: Path) -> bytes:
@@ -130,16 +148,6 @@ def _begins_with(ledger: Path, fixed: ArchivedFile | None) -> bool:
         return False
     with ledger.open("rb") as stream:
         return digest_bytes(stream.read(fixed.size)) == fixed.sha256
-
-
-def _archived(trial: Path, name: str) -> ArchivedFile:
-    path = trial / name
-    mode = path.lstat().st_mode
-    shown = path_text(name)
-    if stat.S_ISREG(mode):
-        return ArchivedFile(path=shown, size=path.stat().st_size, sha256=digest_file(path))
-    content = os.fsencode(path.readlink()) if stat.S_ISLNK(mode) else b""
-    return ArchivedFile(path=shown, size=len(content), sha256=digest_bytes(content))
 
 
 def _outside_any_repository(top: Path) -> dict[str, str]:

@@ -11,12 +11,13 @@ from roundkit.core.files import write_new
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import pilot_layout as layout
 from roundkit.models.pilot_plan import PairedPlan
-from roundkit.models.pilot_trial import Acceptance, ReplayRecord, TrialRecord
+from roundkit.models.pilot_trial import ReplayRecord, TrialRecord
 from roundkit.pilots.acceptance import decide
 from roundkit.pilots.archive import check_archive
 from roundkit.pilots.folder import PilotFolder, attempts_in
 from roundkit.pilots.inputs import check_inputs
 from roundkit.rounds.prepare_runtime import find_runtime
+from roundkit.rules.pilot_outcome import same_acceptance
 
 
 def replay(
@@ -61,13 +62,6 @@ def replay(
     return replays
 
 
-def agrees(recorded: Acceptance, again: Acceptance) -> bool:
-    """Say whether two decisions on one candidate are the same, check by check."""
-    outcomes = [[(check.check, check.outcome) for check in one.checks] for one in (recorded, again)]
-    same = outcomes[0] == outcomes[1] and recorded.outcome == again.outcome
-    return same and recorded.candidate_sha256 == again.candidate_sha256
-
-
 def _decided(folder: PilotFolder) -> list[TrialRecord]:
     found = (attempt.record for attempt in attempts_in(folder.trials))
     return [record for record in found if record is not None and record.acceptance is not None]
@@ -96,7 +90,7 @@ def _replay(folder: PilotFolder, plan: PairedPlan, record: TrialRecord) -> Repla
         attempt=record.attempt,
         replayed_utc=now_utc(),
         acceptance=again,
-        agrees=agrees(record.acceptance, again),
+        agrees=same_acceptance(record.acceptance, again),
     )
     for number in count(1):
         with suppress(FileExistsError):

@@ -19,7 +19,7 @@ from roundkit.models.pilot_plan import FrozenTask, PairedPlan
 from roundkit.models.pilot_trial import TrialRecord, TrialStart
 from roundkit.pilots.acceptance import decide
 from roundkit.pilots.agent import Bench, ready_agent
-from roundkit.pilots.archive import candidate_diff, open_up, whole_tree
+from roundkit.pilots.archive import candidate_diff, settle, whole_tree
 from roundkit.pilots.folder import PilotFolder, TrialPlace
 from roundkit.pilots.gateway.drift import Drift
 from roundkit.pilots.gateway.files import CandidateFiles
@@ -151,7 +151,8 @@ class Trial:
 
     def _checked(self, course: Course) -> TrialRecord:
         """Take the candidate as it was left, and decide whether it is accepted."""
-        open_up(self._candidate)
+        if settle(self._candidate):
+            course = replace(course, truncated=(*course.truncated, layout.CANDIDATE))
         fixture = self.folder.root / layout.task_input(self.place.task, "fixture")
         write_new(self.place.path / layout.DIFF, candidate_diff(fixture, self._candidate))
         began = monotonic()

@@ -10,7 +10,7 @@ from roundkit.evidence import pilot_layout as layout
 from roundkit.models.agent_run import AgentRun
 from roundkit.models.pilot_plan import PairedPlan
 from roundkit.models.pilot_trial import Acceptance, GatewayCall, ProcessOutcome, TrialRecord, TrialStart
-from roundkit.pilots.archive import archived_files, open_up
+from roundkit.pilots.archive import archived_files, settle
 from roundkit.pilots.folder import TrialPlace, read_model
 
 
@@ -25,7 +25,7 @@ class Course:
         wall_ms: Host time of the agent.
         validation_ms: Host time of all checks.
         acceptance: What the checks say.
-        truncated: Streams of the archive that were cut off.
+        truncated: Streams of the archive, and its candidate, that were cut off.
     """
 
     process: ProcessOutcome
@@ -46,8 +46,9 @@ def write_record(
         FileExistsError: it has one.
         OSError: a file cannot be read or written.
     """
-    if (place.path / layout.CANDIDATE).is_dir():
-        open_up(place.path / layout.CANDIDATE)
+    truncated = course.truncated
+    if (place.path / layout.CANDIDATE).is_dir() and settle(place.path / layout.CANDIDATE):
+        truncated = (*truncated, layout.CANDIDATE)
     codes = _exit_codes(place)
     record = TrialRecord(
         format="roundkit-pilot-trial/1",
@@ -66,7 +67,7 @@ def write_record(
         wall_ms=course.wall_ms,
         validation_ms=course.validation_ms,
         acceptance=course.acceptance,
-        truncated=course.truncated,
+        truncated=truncated,
         files=archived_files(place.path),
     )
     write_new(place.path / layout.RECORD, record.to_bytes())

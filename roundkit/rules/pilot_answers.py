@@ -16,3 +16,9 @@ MISSING_STDERR = "missing: there is no such file\n"
 READ, LIST, WRITE, DELETE, CALL = "read", "list", "write", "delete", "call"
 OWN_TOOLS = frozenset({READ, LIST, WRITE, DELETE, CALL})
 """Names that no program of a plan may have."""
+_SHOWN_CHARACTERS = 100
+
+
+def shown_name(name: str) -> str:
+    """Return how a call's row shows the tool or program that an agent named."""
+    return name[:_SHOWN_CHARACTERS].encode("utf-8", "replace").decode()

@@ -40,3 +40,10 @@ def acceptance_of(candidate_sha256: str, checks: Sequence[CheckResult]) -> Accep
         outcome="failed" if "failed" in outcomes else "unavailable" if reasons else "passed",
         reason="; ".join(reasons) if reasons and "failed" not in outcomes else None,
     )
+
+
+def same_acceptance(recorded: Acceptance, again: Acceptance) -> bool:
+    """Say whether two decisions on one candidate are the same, check by check."""
+    outcomes = [[(check.check, check.outcome) for check in one.checks] for one in (recorded, again)]
+    same = outcomes[0] == outcomes[1] and recorded.outcome == again.outcome
+    return same and recorded.candidate_sha256 == again.candidate_sha256

@@ -258,7 +258,7 @@ def _measuring(cohort: Cohort) -> Iterator[_Seen]:
     if cut:
         yield _Seen(
             "truncated", "measurement-infrastructure", cut, "record.json",
-            f"A log was cut off, and is labelled so: {_of(cut, cohort)}.",
+            f"A log or a candidate was cut off, and is labelled so: {_of(cut, cohort)}.",
             "grep -o '\"truncated\":[^]]*' PILOT_DIR/{artifact}", "the policy's limits on output",
         )  # fmt: skip
     lacking = [(row, times) for row in cohort.observations if (times := _lacks(row))]

@@ -10,7 +10,7 @@ from typing import Any
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import Refused
 from roundkit.models.pilot_trial import GatewayCall, WireLine
-from roundkit.rules.pilot_answers import OWN_TOOLS, READ, WRITE
+from roundkit.rules.pilot_answers import CALL, OWN_TOOLS, READ, WRITE, shown_name
 from roundkit.rules.pilot_lines import LinesProblem, read_lines
 from roundkit.rules.pilot_reading import Bound, Ineligible
 from roundkit.rules.pilot_wire import message_of, read_wire, tool_answers
@@ -26,6 +26,7 @@ class Told:
     exit_code: int | None
     stdout: str
     stderr: str
+    sha256: str | None
 
 
 def checked_calls(trial: Bound) -> tuple[GatewayCall, ...]:
@@ -76,16 +77,42 @@ def _asks(call: GatewayCall, line: WireLine) -> bool:
     params = message.get("params")
     if line.way != "in" or message.get("method") != "tools/call" or not isinstance(params, dict):
         return False
-    given = params.get("arguments")
-    if call.path is None or call.tool not in {READ, WRITE} or not isinstance(given, dict):
-        return (call.tool != READ and call.tool != WRITE) or params.get("name") == call.tool
+    name, given = params.get("name"), params.get("arguments")
+    if not isinstance(name, str):
+        return False
+    if not isinstance(given, dict):
+        given = {}
+    if call.tool != shown_name(name):
+        program = given.get("program")
+        known = name == CALL and isinstance(program, str) and call.tool == shown_name(program)
+        return known and call.tool not in OWN_TOOLS and _starts(call, given)
+    if call.tool == CALL or name not in OWN_TOOLS:
+        return call.code in {"malformed", "refused"} and not call.argv
+    return not call.argv and _names(call, given) and _writes(call, given)
+
+
+def _starts(call: GatewayCall, given: dict[str, Any]) -> bool:
+    """Say whether a program was given these words; a call that was no such thing shows none."""
+    return list(call.argv) == given.get("argv") or (call.code == "malformed" and not call.argv)
+
+
+def _names(call: GatewayCall, given: dict[str, Any]) -> bool:
+    """Say whether a call of the gateway's own named this file and digest, or was none that could."""
+    stated = (call.path, call.expected_sha256)
+    if stated == (given.get("path"), given.get("expected_sha256")):
+        return True
+    refused = call.code == "refused" and call.expected_sha256 in {None, given.get("expected_sha256")}
+    return call.path is None and (refused or (call.code == "malformed" and call.expected_sha256 is None))
+
+
+def _writes(call: GatewayCall, given: dict[str, Any]) -> bool:
+    """Say whether what a write left is what it was given."""
+    if call.tool != WRITE or call.code != "ok":
+        return True
     content = given.get("content")
-    written = digest_bytes(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else None
     return (
-        params.get("name") == call.tool
-        and given.get("path") == call.path
-        and given.get("expected_sha256") == call.expected_sha256
-        and (call.tool == READ or call.code != "ok" or written == call.after_sha256)
+        isinstance(content, str)
+        and digest_bytes(content.encode("utf-8", "surrogatepass")) == call.after_sha256
     )
 
 
@@ -93,10 +120,19 @@ def _tells(call: GatewayCall, line: WireLine) -> bool:
     told = told_by(line)
     if told is None:
         return call.tool not in OWN_TOOLS and "error" in _object(line)
+    if told.sha256 != _digest_told(call):
+        return False
     return (told.code, told.exit_code) == (call.code, call.exit_code) and (
         digest_bytes(told.stdout.encode("utf-8", "surrogatepass")),
         digest_bytes(told.stderr.encode("utf-8", "surrogatepass")),
     ) == (call.stdout_sha256, call.stderr_sha256)
+
+
+def _digest_told(call: GatewayCall) -> str | None:
+    """Return the digest that a call's answer names: of the file, where it read or wrote one."""
+    if call.code != "ok":
+        return None
+    return {READ: call.found_sha256, WRITE: call.after_sha256}.get(call.tool)
 
 
 def told_by(line: WireLine) -> Told | None:
@@ -105,7 +141,13 @@ def told_by(line: WireLine) -> Told | None:
         texts = [str(part["text"]) for part in _object(line)["result"]["content"]]
         head = json.loads(texts[0])
         parts = dict(zip(head["parts"], texts[1:], strict=True))
-        return Told(head["code"], head["exit_code"], parts.get("stdout", ""), parts.get("stderr", ""))
+        return Told(
+            head["code"],
+            head["exit_code"],
+            parts.get("stdout", ""),
+            parts.get("stderr", ""),
+            head.get("sha256"),
+        )
     except (ValueError, LookupError, TypeError):
         return None
 

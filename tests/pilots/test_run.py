@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,13 +16,17 @@ from pathlib import Path
 import pytest
 from support.pilots import MEND, calls_of, record_of, small
 
+from roundkit.audit import audit_pilot
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import Refused
+from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.pilot_trial import Presentation, TrialStart
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
 from roundkit.pilots.folder import PilotFolder
 from roundkit.pilots.replay import replay
 from roundkit.rules.pilot_matrix import matrix_findings
+from roundkit.rules.pilot_reading import bind
+from roundkit.rules.pilot_told import checked_calls
 from roundkit.rules.pilot_wire import message_of, presentation_of, read_wire
 
 WAIT_S = 60.0
@@ -293,6 +298,74 @@ server.call("call", program="python", argv=[lock])
     assert {"candidate/d/f", "candidate/p"} <= {file.path for file in record.files}
     assert "d/f" in (trial / "candidate.diff").read_text()
     assert all(made.agrees for made in replay(folder, plan))
+
+
+def test_a_candidate_too_deep_to_be_copied_is_cut_and_the_cohort_goes_on(open_folder: Path) -> None:
+    body = """
+deep = "import os\\nfor _ in range(25): os.mkdir('d' * 240); os.chdir('d' * 240)"
+server.call("write", path="test_deep.py", expected_sha256=None, content=deep)
+server.call("call", program="test", argv=[])
+print(server.call("list")["code"], flush=True)
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    folder, plan = files.freeze()
+    records = run_cohort(folder, plan)
+    assert [record.truncated for record in records] == [("candidate",), ("candidate",)]
+    assert all(record.acceptance is not None for record in records)
+    assert (trials(folder)[0] / "agent" / "stdout").read_text() == "refused\n"
+    assert all(made.agrees for made in replay(folder, plan))
+    assert audit_pilot(folder.root).passed
+
+
+def test_p05_every_call_that_an_agent_can_make_is_what_the_audit_finds_on_the_wire(open_folder: Path) -> None:
+    body = """
+def ask(name, given):
+    params = {"name": name, "arguments": given}
+    server.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    server.receive()
+
+there = server.call("read", path="pages.py")["sha256"]
+odd = [None, [], {}, 3, "", "..", "none", "pages.py", "x" * 300, "\\ud800", "read", "write", "call", "test"]
+for one in odd:
+    for name in ("read", "write", "delete", "list", "call", "test", "none", "x" * 300, "\\ud800"):
+        ask(name, one)
+        ask(name, {"path": one})
+    ask("write", {"path": one, "content": "x", "expected_sha256": None})
+    ask("write", {"path": "pages.py", "content": one, "expected_sha256": there})
+    ask("delete", {"path": one, "expected_sha256": "0" * 64})
+    ask("call", {"program": one, "argv": []})
+    ask("call", {"program": "test", "argv": one})
+    ask(one, {})
+ask("call", {"program": "test", "argv": ["x", "\\ud800"]})
+ask("call", {"program": "test", "argv": ["-h"]})
+ask("call", {"program": "test", "argv": ["x" * 200000]})
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    files.edit(lambda content: content["policy"].update(calls=330))
+    folder, plan = files.freeze()
+    (record,) = run_cohort(folder, plan, only=plan.schedule[0].tuple_id)
+    assert (record.process, record.calls) == ("completed", 336), record.detail
+    reader = PilotReader(folder.root)
+    files_of = reader.trial_files(f"trials/{record.attempt}", plan.schedule[0])
+    assert len(checked_calls(bind(files_of))) == record.calls
+
+
+def test_p06_a_name_that_is_no_text_is_the_same_to_record_and_audit(open_folder: Path) -> None:
+    body = """
+odd = "import os; open(b'\\\\xff.txt', 'w').close()"
+server.call("write", path="test_odd.py", expected_sha256=None, content=odd)
+server.call("call", program="test", argv=[])
+"""
+    files = small(open_folder, body)
+    files.edit(lambda content: content["variants"][0].update(tools=["test"]))
+    folder, plan = files.freeze()
+    run_cohort(folder, plan)
+    replay(folder, plan)
+    assert all((trial / "candidate" / os.fsdecode(b"\xff.txt")).exists() for trial in trials(folder))
+    report = audit_pilot(folder.root)
+    assert report.passed, report.failures
 
 
 def test_p03_a_killed_run_leaves_its_attempt_as_aborted_and_the_cohort_goes_on(open_folder: Path) -> None:

@@ -94,11 +94,18 @@ class CandidateFiles:
             os.unlink(path.rpartition("/")[2], dir_fd=parent)
 
     def list(self) -> str:
-        """Return the paths of all files, one a line, in order, as many as may be shown."""
+        """Return the paths of all files, one a line, in order, as many as may be shown.
+
+        Raises:
+            NotGiven: a program left folders that cannot be gone through.
+        """
         shown: list[str] = []
         size = 0
-        names = sorted(name.encode("utf-8", "backslashreplace").decode() for name in list_files(self.root))
-        for position, name in enumerate(names):
+        try:
+            names = [name.encode("utf-8", "backslashreplace").decode() for name in list_files(self.root)]
+        except OSError as error:
+            raise NotGiven(f"the files cannot be listed: {error.strerror}") from None
+        for position, name in enumerate(sorted(names)):
             size += len(name.encode()) + 1
             if size > self.most_bytes:
                 return "".join(shown) + f"[… {len(names) - position} paths left out …]\n"

@@ -31,9 +31,7 @@ from roundkit.pilots.gateway.protocol import (
 )
 from roundkit.pilots.gateway.tools import Done, Tools, over_the_limit
 from roundkit.pilots.gateway.wire import Message, Wire, WireFull
-from roundkit.rules.pilot_answers import OWN_TOOLS, READ
-
-_SHOWN_CHARACTERS = 100
+from roundkit.rules.pilot_answers import OWN_TOOLS, READ, shown_name
 
 
 class GatewayService:
@@ -135,7 +133,7 @@ class GatewayService:
         self.calls += 1
         sequence = self.calls
         if sequence > self._most_calls:
-            done = Done(name[:_SHOWN_CHARACTERS], over_the_limit(self._most_calls))
+            done = Done(shown_name(name), over_the_limit(self._most_calls))
         else:
             done = self._tools.do(name, params.get("arguments", {}))
         self.failed_calls += done.answer.exit_code != 0
@@ -154,7 +152,7 @@ class GatewayService:
             sequence=sequence,
             request_line=request,
             response_line=response,
-            tool=done.tool.encode("utf-8", "replace").decode(),
+            tool=done.tool,
             argv=done.argv,
             path=done.path,
             expected_sha256=done.expected_sha256,

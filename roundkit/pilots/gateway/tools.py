@@ -20,15 +20,18 @@ from roundkit.rules.pilot_answers import (
     EXIT_CODES,
     LIST,
     MISSING_STDERR,
+    OWN_TOOLS,
     READ,
     STALE_STDERR,
     WRITE,
     AnswerCode,
+    shown_name,
 )
 
-_SHOWN_CHARACTERS = 100
 _DIGEST_DIGITS = frozenset("0123456789abcdef")
 _DIGEST_LENGTH = 64
+_MOST_ARGV_BYTES = 100_000
+"""Of all arguments of a call: Linux starts nothing with one of 131,072, on whatever host."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +90,21 @@ class Tools:
         shapes = {READ: {"path"}, LIST: set(), WRITE: {"path", "content", "expected_sha256"}}
         shapes |= {DELETE: {"path", "expected_sha256"}, CALL: {"program", "argv"}}
         if name not in shapes:
-            return Done(name[:_SHOWN_CHARACTERS], _said("malformed", f"there is no tool {name[:100]!r}"))
+            return Done(shown_name(name), _said("malformed", f"there is no tool {name[:100]!r}"))
         if not isinstance(given, dict) or set(given) != shapes[name]:
             wanted = ", ".join(sorted(shapes[name])) or "none"
             return Done(name, _said("malformed", f"the arguments of {name} are: {wanted}"))
         if name == CALL:
             return self._call(given["program"], given["argv"])
         if name == LIST:
-            return Done(LIST, Answer("ok", 0, self.files.list()))
+            return self._list()
         return self._file(name, given)
+
+    def _list(self) -> Done:
+        try:
+            return Done(LIST, Answer("ok", 0, self.files.list()))
+        except NotGiven as refused:
+            return Done(LIST, _said("refused", str(refused)))
 
     def _file(self, name: str, given: dict[str, Any]) -> Done:
         path, expected = given["path"], given.get("expected_sha256")
@@ -132,11 +141,13 @@ class Tools:
 
     def _call(self, name: object, argv: object) -> Done:
         if not isinstance(name, str) or name not in self.programs:
-            shown = name[:_SHOWN_CHARACTERS] if isinstance(name, str) else CALL
+            shown = shown_name(name) if isinstance(name, str) and name not in OWN_TOOLS else CALL
             return Done(shown, _said("malformed", f"there is no program {shown!r}"))
         if not isinstance(argv, list) or not all(map(_is_argument, argv)):
             return Done(name, _said("malformed", "argv is a list of texts without null bytes"))
         words = tuple(argv)
+        if sum(len(word.encode()) + 1 for word in words) > _MOST_ARGV_BYTES:
+            return Done(name, _said("refused", f"argv has more than {_MOST_ARGV_BYTES} bytes"), words)
         try:
             ended = start(
                 self.programs[name],

@@ -182,6 +182,37 @@ def other_digest(trial: Path) -> None:
     rebind(trial)
 
 
+def call_forged(number: int, **changes: Any) -> Change:
+    """Change a call, and leave the wire as it is."""
+
+    def change(trial: Path) -> None:
+        edit_line(trial / "calls.jsonl", number, lambda call: call.update(changes))
+        rebind(trial)
+
+    return change
+
+
+def reads_hidden(**changes: Any) -> Change:
+    """Let calls have been no reads of the drift's file, and take away what the drift left."""
+
+    def change(trial: Path) -> None:
+        for number in (1, 2):
+            edit_line(trial / "calls.jsonl", number, lambda call: call.update(changes))
+        edit_json(
+            trial / "record.json",
+            files=[
+                entry
+                for entry in json.loads((trial / "record.json").read_bytes())["files"]
+                if not entry["path"].startswith("drift")
+            ],
+        )
+        for name in ("drift.json", "drift-preimage"):
+            (trial / name).unlink()
+        rebind(trial)
+
+    return change
+
+
 def cut_while_archived(trial: Path) -> None:
     edit_json(trial / "record.json", truncated=["wire.jsonl"])
 
@@ -282,6 +313,10 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("recovery", "calls cut", bound(cut("calls.jsonl")), "malformed: calls.jsonl ends within a line"),
     ("recovery", "calls renumbered", renumbered, "out-of-order: calls.jsonl is not numbered"),
     ("recovery", "another digest", other_digest, "disagrees: call 3 is not what wire.jsonl shows"),
+    ("recovery", "reads listed", reads_hidden(tool="list", path=None), "disagrees: call 1 is not what wire"),
+    ("recovery", "reads of nothing", reads_hidden(path=None), "disagrees: call 1 is not what wire"),
+    ("recovery", "other content found", call_forged(1, found_sha256="0" * 64),
+     "disagrees: call 1 was not answered with what calls.jsonl says"),
     ("interventions", "missing", remove("interventions.jsonl"), "missing: interventions.jsonl is not there"),
     ("interventions", "symlinked", symlinked("interventions.jsonl"), "linked: interventions.jsonl"),
     ("interventions", "hard link", linked_twice("interventions.jsonl"), "linked: interventions.jsonl"),
@@ -295,7 +330,7 @@ CASES: list[tuple[str, str, Change, str]] = [
 ]  # fmt: skip
 SHARED = {"no wire", "wire linked", "wire flipped", "wire cut", "wire without an answer"}
 SHARED |= {"wire with a shorter answer", "wire cut while archived", "no calls", "calls linked", "calls cut"}
-SHARED |= {"calls renumbered", "another digest"}
+SHARED |= {"calls renumbered", "another digest", "reads listed", "reads of nothing", "other content found"}
 """Cases that presentation and recovery share: both rest on wire and calls."""
 
 

@@ -45,10 +45,12 @@ def test_a_stranger_audits_a_copy_of_the_folder(reviewed_once: Path, tmp_path: P
 
 
 def test_p02_a_missing_tuple_is_named(drifted: Path) -> None:
-    shutil.rmtree(trial_of(drifted, OTHER))
+    trial = trial_of(drifted, OTHER)
+    shutil.rmtree(trial)
     assert failed(audit_pilot(drifted)) == [
         "tuples | signature.guided.2 | [missing] signature.guided.2, number "
-        f"{number_of(drifted, OTHER)}, has no attempt"
+        f"{number_of(drifted, OTHER)}, has no attempt",
+        f"acceptance | replays/{OTHER}-1.json | is of no attempt that was decided: {OTHER}, {trial.name}",
     ]
 
 
@@ -110,6 +112,31 @@ def disagreeing(pilot: Path) -> None:
     path.write_bytes(canonical_bytes({**replay, "agrees": False}))
 
 
+def quietly_disagreeing(pilot: Path) -> None:
+    """Let a replay say that it agrees where one of its checks came out another way."""
+    path = next((pilot / "replays").glob(f"{OTHER}-*"))
+    replay = json.loads(path.read_bytes())
+    replay["acceptance"]["checks"][0].update(outcome="unavailable", reason="it was not made")
+    path.write_bytes(canonical_bytes(replay))
+
+
+def unreadable_replay(pilot: Path) -> None:
+    path = next((pilot / "replays").glob(f"{OTHER}-*"))
+    (pilot / "replays" / f"{OTHER}-2.json").write_bytes(path.read_bytes()[:-9])
+
+
+def replay_of_another(pilot: Path) -> None:
+    path = next((pilot / "replays").glob(f"{OTHER}-*"))
+    edit_json(path, tuple_id=RECOVERED)
+    path.rename(path.with_name(f"{OTHER}-2.json"))
+
+
+def set_aside(pilot: Path) -> None:
+    """Put an attempt that went wrong among the setup attempts, with another in its slot."""
+    trial = trial_of(pilot, OTHER)
+    shutil.copytree(trial, pilot / "setup" / "signature.guided-1")
+
+
 def other_outcome(pilot: Path) -> None:
     path = trial_of(pilot, OTHER) / "record.json"
     record = json.loads(path.read_bytes())
@@ -155,6 +182,10 @@ def candidate_linked(pilot: Path) -> None:
          f"calls | {OTHER} | record.json is 2 calls, 0 failed, recomputed 2 calls, 1 failed"),
         (no_replay, f"acceptance | {OTHER} | [not-replayed]"),
         (disagreeing, f"acceptance | {OTHER} | acceptance is "),
+        (quietly_disagreeing, f"acceptance | {OTHER} | a replay says that it agrees"),
+        (unreadable_replay, f"acceptance | replays/{OTHER}-2.json | [malformed]"),
+        (replay_of_another, f"acceptance | replays/{OTHER}-2.json | is of no attempt"),
+        (set_aside, "tuples | setup/signature.guided-1 | [renamed]"),
         (other_outcome, f"acceptance | {OTHER} | acceptance is unavailable"),
         (lambda pilot: (pilot / "findings.yaml").write_text("findings: 3\n"), "files | findings.yaml:"),
     ],
