@@ -252,8 +252,9 @@ class RunOfGate:
     def _bank_of_this_run(self) -> BankCommit | None:
         """Return the commit that a killed gater made of this run, if it came so far."""
         campaign, run = self.folder.campaign, self.folder.run
+        own = (campaign.plan_sha256, run.tag, run.number)
         commits = bank_commits(campaign.tree, campaign.plan.plan.campaign_id)
-        return next((each for each in commits if (each.tag, each.run) == (run.tag, run.number)), None)
+        return next((each for each in commits if (each.plan_sha256, each.tag, each.run) == own), None)
 
     def _harvest(self, began_s: float) -> HarvestStep:
         state, failure = harvest(self.calls, self.folder)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.wave_builder import Heard, wave_campaign
+from support.wave_builder import Heard, WaveCampaign, wave_campaign
 
 from roundkit.evidence import wave_layout as names
+from roundkit.waves.freeze import freeze
 
 
 def right(group: str, name: str) -> str:
@@ -116,6 +117,18 @@ def test_w01_what_another_wave_banked_meanwhile_is_not_banked_twice(open_folder:
     assert campaign.banked() == [("g", "a")]
     assert [row.banked for row in campaign.rows()] == [1, 0]
     assert [row.reason for row in campaign.rejects()] == ["its target is banked already"]
+
+
+def test_w02_a_campaign_frozen_anew_banks_beside_its_forerunner_of_the_same_id(open_folder: Path) -> None:
+    first = wave_campaign(open_folder)
+    first.drafted({"a.txt": right("g", "a")}, ("g", "a"))
+    assert first.gate() == 0
+    second = WaveCampaign(freeze(open_folder / "wave-plan.yaml", open_folder / "again"), first.tree)
+    second.drafted({"b.txt": right("g", "b")}, ("g", "b"))
+    assert second.gate() == 0
+    assert second.banked() == [("g", "a"), ("g", "b")]
+    row = second.rows()[0]
+    assert (row.banked, row.commit) == (1, second.git.resolve("HEAD"))
 
 
 def test_w03_drafts_of_a_killed_drafter_and_of_stragglers_are_taken_up(open_folder: Path) -> None:
