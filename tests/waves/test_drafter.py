@@ -208,6 +208,14 @@ def test_a_draw_that_keeps_failing_ends_the_drafter_with_its_words(open_folder: 
     assert state(campaign.folder).reason == "draw-failed"
 
 
+def test_a_draw_with_an_integer_that_no_record_holds_is_told_so(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f", address=2**63)])
+    with campaign.drafting() as drafting:
+        drafting.join()
+    assert drafting.code == 1
+    assert drafting.said("9223372036854775808 is beyond 2^53; write it as a text")
+
+
 def test_a_wave_takes_the_lessons_that_are_there(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder, [target("f0")])
     tools = open_folder / "tools" / "agents" / "scripted.py"

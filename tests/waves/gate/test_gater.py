@@ -80,6 +80,14 @@ def test_w01_a_failing_prefilter_lets_nothing_pass_and_a_later_pass_takes_it_up(
     assert campaign.banked() == [("g", "a")]
 
 
+def test_w01_a_prefilter_that_answers_what_no_record_holds_lets_nothing_pass(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    campaign.drafted({"a.txt": right("g", "a") + "vast\n"}, ("g", "a"))
+    assert campaign.gate() == 0
+    assert (campaign.banked(), campaign.rows()[0].gated) == ([], 0)
+    assert "is beyond 2^53" in campaign.rejects()[0].reason
+
+
 def test_w01_a_draft_that_makes_the_gate_crash_takes_no_other_down(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder)
     named = ["a", "b", "c", "d", "e"]
