@@ -139,6 +139,20 @@ def test_w02_a_campaign_frozen_anew_banks_beside_its_forerunner_of_the_same_id(o
     assert (row.banked, row.commit) == (1, second.git.resolve("HEAD"))
 
 
+def test_w02_a_row_that_is_gone_from_the_ledger_comes_back_as_it_was(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    for name in "ab":
+        campaign.drafted({f"{name}.txt": right("g", name), "z.txt": "nobody's\n"}, ("g", name))
+    assert campaign.gate() == 0
+    rows, rejects = campaign.rows(), campaign.rejects()
+    for name in (names.LEDGER, names.REJECTS):
+        with campaign.folder.at(name).open("r+b") as stream:
+            stream.truncate(campaign.folder.at(name).stat().st_size - 20)
+    assert len(campaign.rows()) == 1
+    assert campaign.gate() == 0
+    assert (campaign.rows(), campaign.rejects()) == (rows, rejects)
+
+
 def test_w03_drafts_of_a_killed_drafter_and_of_stragglers_are_taken_up(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder)
     killed = campaign.wave(("g", "a"), ("g", "b"))
