@@ -14,6 +14,9 @@ from roundkit.core.errors import refuse
 _CHUNK_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 80
 
+LARGEST_INTEGER = 2**53 - 1
+"""The largest integer that canonical JSON holds, and every JSON reader reads as it was written."""
+
 
 def canonical_bytes(value: Any) -> bytes:
     """Return the RFC 8785 bytes of a JSON value.
@@ -48,13 +51,21 @@ def digest_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def parse_json(data: bytes, *, place: str, code: str = "malformed", constants: bool = False) -> Any:
+def parse_json(
+    data: bytes,
+    *,
+    place: str,
+    code: str = "malformed",
+    constants: bool = False,
+    writable: bool = False,
+) -> Any:
     """Parse JSON strictly: UTF-8, no duplicate keys, no NaN or infinities.
 
     Args:
         data: The bytes to parse.
         place: What to call them in an error.
         code: The refusal's code.
+        writable: Refuse integers that :func:`canonical_bytes` could not write again.
         constants: Take ``NaN`` and the infinities as well, which Python's ``json`` writes.
 
     Raises:
@@ -65,6 +76,7 @@ def parse_json(data: bytes, *, place: str, code: str = "malformed", constants: b
             data.decode("utf-8"),
             object_pairs_hook=_unique_keys,
             parse_constant=float if constants else _no_constant,
+            parse_int=_writable_integer if writable else int,
         )
     except (ValueError, RecursionError) as error:
         raise refuse(code, f"not strict JSON: {error}", place=place) from error
@@ -77,6 +89,13 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"duplicate key {key[:_SHOWN_CHARACTERS]!r}")
         result[key] = value
     return result
+
+
+def _writable_integer(digits: str) -> int:
+    value = int(digits)
+    if abs(value) > LARGEST_INTEGER:
+        raise ValueError(f"{digits[:_SHOWN_CHARACTERS]} is beyond 2^53; write it as a text")
+    return value
 
 
 def _no_constant(name: str) -> float:

@@ -60,8 +60,8 @@ class Record(BaseModel):
         """Read a record from strict JSON.
 
         Raises:
-            Refused: the bytes are not strict JSON (``malformed``).
+            Refused: the bytes are not strict JSON, or hold an integer that no record holds (``malformed``).
             pydantic.ValidationError: they do not fit the model.
         """
-        parse_json(data, place=place)
+        parse_json(data, place=place, writable=True)
         return cls.model_validate_json(data, strict=True)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from roundkit.core.canonical import LARGEST_INTEGER
 from roundkit.host.confine import Limits
 from roundkit.models.agent_run import TokenCounts
 from roundkit.models.base import Count, Record, UtcTime
@@ -13,7 +14,6 @@ from roundkit.models.lane_command import CommandTemplate, VariableName
 
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
 _MILLION = 1_000_000
-_LARGEST = 2**53 - 1
 
 
 def _is_none(value: object) -> bool:
@@ -53,7 +53,7 @@ class ListPrice(Record):
         """
         counted = [(getattr(tokens, name), getattr(self, name)) for name in TokenCounts.model_fields]
         known = [amount * price for amount, price in counted if amount is not None]
-        return min(-(-sum(known) // _MILLION), _LARGEST) if known else None
+        return min(-(-sum(known) // _MILLION), LARGEST_INTEGER) if known else None
 
 
 class LaneAgent(Record):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from roundkit.core.canonical import LARGEST_INTEGER
 from roundkit.models.wave_records import RequestEvent, WaveTraffic
 
 _MINUTE_S = 60.0
@@ -73,7 +74,10 @@ def longest_run(minutes: Collection[int]) -> int:
 
 
 def use_of(events: Iterable[RequestEvent]) -> ShardUse:
-    """Add up what one shard's answers used; an amount that one of them does not tell is unknown."""
+    """Add up what one shard's answers used.
+
+    An amount that one of them does not tell is unknown, and so is a sum that no record can hold.
+    """
     told = list(events)
     answers = [event for event in told if event.event == "answer"]
     if not told:
@@ -88,7 +92,8 @@ def use_of(events: Iterable[RequestEvent]) -> ShardUse:
 
 def _sum(amounts: Sequence[int | None]) -> int | None:
     known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
+    total = sum(known)
+    return total if len(known) == len(amounts) and total <= LARGEST_INTEGER else None
 
 
 def _per_minute(times_s: Sequence[float]) -> float | None:

@@ -27,12 +27,14 @@ class BankCommit:
     """A commit that banked drafts, as its trailers tell.
 
     Attributes:
+        plan_sha256: The frozen plan's digest; campaigns frozen one after the other may share their id.
         run: Number of the gate's run of that wave.
         banked: Group, name and digest of each draft.
     """
 
     commit: str
     campaign: str
+    plan_sha256: str
     tag: str
     run: int
     banked: tuple[tuple[str, str, str], ...]
@@ -143,6 +145,7 @@ def _parsed(entry: str) -> BankCommit | None:
         return BankCommit(
             commit=commit.strip(),
             campaign=fields[_CAMPAIGN][0],
+            plan_sha256=fields[_PLAN][0],
             tag=fields[_WAVE][0],
             run=int(fields[_RUN][0]),
             banked=tuple((group, name, digest) for group, name, digest in banked),

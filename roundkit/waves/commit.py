@@ -160,6 +160,8 @@ class Committer:
             here /= part
             if os.path.lexists(here) and not stat.S_ISDIR(here.lstat().st_mode):
                 return f"{here.relative_to(self.tree)} is no folder"
+            if os.path.lexists(here / ".git"):
+                return f"{here.relative_to(self.tree)} is a repository of its own"
         target = self.tree / path
         if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
             return "what stands there is no file"

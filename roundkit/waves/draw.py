@@ -85,7 +85,8 @@ def draw(folder: CampaignFolder, banked: Banked, stop_fd: int | None = None) -> 
     if reason is not None:
         return Drawn(None, reason, credit)
     waves = [folder.read_wave(tag) for tag in folder.tags()]
-    tag = next_tag(wave.tag for wave in waves)
+    # A row speaks of its wave for good, even where somebody has removed the wave's folder.
+    tag = next_tag([*(wave.tag for wave in waves), *folder.gated()])
     known = _known(folder, waves, banked)
     for band, lever in rotation(folder.plan.plan, waves):
         wave = _draw_from(folder, tag, band, lever, known, stop_fd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from roundkit.core.files import atomic_write, sync_folder, tree_digest
 from roundkit.core.git import Repository
 from roundkit.core.yamlfile import place_of, plain, read_yaml, schema_refusals
 from roundkit.evidence import wave_layout as names
-from roundkit.measure.trees import copy_tree, remove_tree
+from roundkit.measure.trees import copy_tree, list_files, remove_tree
 from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.wave_plan import WaveDraft, WavePlan
 from roundkit.rounds.prepare_runtime import find_runtime, system_exposure
@@ -107,6 +108,13 @@ def _problems(draft: WaveDraft, content: object, plan_file: Path, root: Path) ->
         )
     if not tools.is_dir():
         yield Refusal("tools-missing", f"{tools} is no folder", at("tools"), "name the commands' folder")
+    elif (special := _special_file(tools)) is not None:
+        yield Refusal(
+            "tools-special",
+            f"{special} is no file, folder or link",
+            at("tools"),
+            "remove it: it cannot be kept",
+        )
     for place, key in ((tree, "tree"), (tools, "tools")):
         if root.is_relative_to(place):
             yield Refusal(
@@ -144,6 +152,15 @@ def _problems(draft: WaveDraft, content: object, plan_file: Path, root: Path) ->
                 at("draft", "agent"),
                 "keep programs and credentials outside both",
             )
+
+
+def _special_file(tools: Path) -> Path | None:
+    """Return a pipe, socket or device among the tools, which no copy of them would have."""
+    for name in list_files(tools):
+        kind = (tools / name).lstat().st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISLNK(kind):
+            return tools / name
+    return None
 
 
 def _is_working_tree(tree: Path) -> bool:

@@ -21,6 +21,7 @@ from roundkit.waves.calls import Calls
 from roundkit.waves.commit import Committer, git_folder
 from roundkit.waves.folder import CampaignFolder, open_campaign
 from roundkit.waves.freeze import check_tools
+from roundkit.waves.ledger import restore_rows
 from roundkit.waves.owners import collect_owned
 from roundkit.waves.parked import parked as parked_drafts
 from roundkit.waves.run_folder import RunFolder, begin_run, earlier_of, runs_of
@@ -100,9 +101,13 @@ class _Gater:
         return stop.is_asked(self.campaign)
 
     def finish_begun(self) -> bool:
-        """Finish every run that an earlier gater was killed in; False where a stop was asked for first."""
-        begun = [run for tag in self.campaign.tags() for run in runs_of(self.campaign, tag) if not run.ended]
-        for run in begun:
+        """Finish every run that an earlier gater was killed in; False where a stop was asked for first.
+
+        A row that is gone from the ledger comes back from its run's own record.
+        """
+        runs = [run for tag in self.campaign.tags() for run in runs_of(self.campaign, tag)]
+        restore_rows(self.campaign, [run for run in runs if run.ended])
+        for run in [run for run in runs if not run.ended]:
             self.progress.say(f"wave {run.run.tag}: a run of an earlier gater is finished first")
             if self._go_on(run) is None:
                 return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from roundkit.core.clock import now_utc
@@ -12,7 +12,7 @@ from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
 from roundkit.models.wave_records import DrafterState, LedgerRow, WaveTraffic, WorkerStep
 from roundkit.rules.wave_pick import counts
-from roundkit.waves.folder import read_record
+from roundkit.waves.folder import CampaignFolder, read_record
 from roundkit.waves.run_folder import RunFolder
 
 
@@ -38,6 +38,30 @@ def append_once(path: Path, records: Sequence[Record]) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     sync_folder(path.parent)
+
+
+def append_rejects(folder: RunFolder) -> None:
+    """Add what a run did not bank to the campaign's file, each line once.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    rejects = folder.rejects
+    append_once(folder.campaign.at(names.REJECTS), () if rejects is None else rejects.rows)
+
+
+def restore_rows(campaign: CampaignFolder, ended: Iterable[RunFolder]) -> None:
+    """Bring back the rows of ended runs that the ledger has lost: without it a wave would be gated again.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    known = campaign.ledger()
+    for folder in ended:
+        # Compared as records: a row that an older release wrote has other bytes.
+        if folder.row not in known:
+            append_rejects(folder)
+            append_once(campaign.at(names.LEDGER), [folder.row])
 
 
 def compose_row(folder: RunFolder) -> LedgerRow:

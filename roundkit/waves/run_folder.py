@@ -20,6 +20,7 @@ from roundkit.models.wave_gate import (
     OwnersStep,
     PickStep,
     PrefilterStep,
+    RejectRows,
     RunEnd,
     RunMode,
 )
@@ -31,6 +32,7 @@ from roundkit.waves.staging import DraftStore
 
 _RUN = "run.json"
 _END = "end.json"
+_REJECTS = "rejects.json"
 
 R = TypeVar("R", bound=Record)
 
@@ -112,6 +114,15 @@ class RunFolder:
     def row(self) -> LedgerRow:
         """Its row in the ledger."""
         return self._read("row.json", LedgerRow)
+
+    @property
+    def rejects(self) -> RejectRows | None:
+        """What it did not bank; null before that was written down."""
+        return read_record(self.path / _REJECTS, RejectRows)
+
+    def record_rejects(self, rejects: RejectRows) -> None:
+        """Write down what it did not bank, once."""
+        write_once(self.path / _REJECTS, rejects)
 
     @property
     def ended(self) -> bool:

@@ -27,17 +27,14 @@ from roundkit.rules.wave_steps import STEPS, Identity, Step, next_step
 from roundkit.waves.banked import BankCommit, bank_commits, bank_message, banked_keys
 from roundkit.waves.calls import Calls
 from roundkit.waves.commit import Committer
-from roundkit.waves.folder import read_record, write_once
 from roundkit.waves.gating import Gating
 from roundkit.waves.harvest import harvest
-from roundkit.waves.ledger import append_once, compose_row
+from roundkit.waves.ledger import append_once, append_rejects, compose_row
 from roundkit.waves.owners import BANKED, collect_owned, collect_parked, reject_row
 from roundkit.waves.parked import park, take_up
 from roundkit.waves.prefilter import prefilter
 from roundkit.waves.run_folder import RunFolder, earlier_of, runs_of
 from roundkit.waves.scoring import pick_best
-
-_REJECTS = "rejects.json"
 
 
 @dataclass(frozen=True)
@@ -252,8 +249,9 @@ class RunOfGate:
     def _bank_of_this_run(self) -> BankCommit | None:
         """Return the commit that a killed gater made of this run, if it came so far."""
         campaign, run = self.folder.campaign, self.folder.run
+        own = (campaign.plan_sha256, run.tag, run.number)
         commits = bank_commits(campaign.tree, campaign.plan.plan.campaign_id)
-        return next((each for each in commits if (each.tag, each.run) == (run.tag, run.number)), None)
+        return next((each for each in commits if (each.plan_sha256, each.tag, each.run) == own), None)
 
     def _harvest(self, began_s: float) -> HarvestStep:
         state, failure = harvest(self.calls, self.folder)
@@ -264,11 +262,9 @@ class RunOfGate:
     def _finish(self) -> LedgerRow:
         """Add the run's lines to the campaign's files, each once, and clear what was only staged."""
         campaign, folder = self.folder.campaign, self.folder
-        rejects = read_record(folder.path / _REJECTS, RejectRows)
-        if rejects is None:
-            rejects = RejectRows(rows=tuple(self._rejects()))
-            write_once(folder.path / _REJECTS, rejects)
-        append_once(campaign.at(names.REJECTS), rejects.rows)
+        if folder.rejects is None:
+            folder.record_rejects(RejectRows(rows=tuple(self._rejects())))
+        append_rejects(folder)
         self.mark("rejects written")
         append_once(campaign.at(names.LEDGER), [folder.row])
         self.mark("ledger written")

@@ -48,9 +48,17 @@ def found_drafts(folder: Path, suffix: str, most_bytes: int) -> Iterator[Found]:
         suffix: End of a draft's name; other files are an agent's own business.
         most_bytes: Size that a draft may have.
     """
-    names = list(_names(folder))
+    try:
+        names = list(_names(folder))
+    except OSError as error:
+        yield Found("", None, f"the folder cannot be listed: {error.strerror}")
+        return
     for path in sorted(names[:MOST_FILES]):
         if not path.endswith(suffix):
+            continue
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        if shown != path:
+            yield Found(shown, None, "its name is no valid UTF-8")
             continue
         try:
             yield Found(path, read_output(folder, path, most_bytes))

@@ -13,7 +13,8 @@ import psutil
 from pydantic import ValidationError
 
 from roundkit.core.beneath import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, openat2
-from roundkit.core.errors import RoundkitError
+from roundkit.core.canonical import parse_json
+from roundkit.core.errors import Refused, RoundkitError
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import CreditAnswer, CreditRequest, RequestEvent, Shard
 from roundkit.rules.wave_traffic import Memory
@@ -242,8 +243,9 @@ def append(path: Path, lines: bytes) -> None:
 
 def _event(line: bytes) -> RequestEvent | None:
     try:
+        parse_json(line, place=names.REQUEST_EVENTS, writable=True)
         return RequestEvent.model_validate_json(line)
-    except ValidationError:
+    except (ValidationError, Refused):
         return None
 
 

@@ -1,8 +1,9 @@
 """The commands of a tiny wave campaign: a draft says itself what each of them is to think of it.
 
-A draft is words: ``right GROUP NAME`` is the one right body. ``mismatch``, ``nothing`` and ``silent`` are for
-the prefilter, ``crash`` ends a gate, ``score=N`` is for the scorer. The gate of a group ``slow…`` answers of
-a batch as a whole. What a gate finds in its staging folder goes to its log.
+A draft is words: ``right GROUP NAME`` is the one right body. ``mismatch``, ``nothing``, ``silent`` and
+``vast`` (an integer that no record holds) are for the prefilter. ``crash`` ends a gate, ``score=N`` is for
+the scorer. The gate of a group ``slow…`` answers of a batch as a whole. What a gate finds in its staging
+folder goes to its log.
 """
 
 import json
@@ -31,7 +32,8 @@ def prefilter(request, staging):
             raise SystemExit(7)
         status = "mismatch" if "mismatch" in said else "nothing-to-check" if "nothing" in said else "agree"
         identity = {key: draft[key] for key in ("group", "name", "sha256")}
-        results.append({**identity, "status": status, "reason": "" if status == "agree" else "as it says"})
+        result = {**identity, "status": status, "reason": "" if status == "agree" else "as it says"}
+        results.append({**result, "detail": {"size": 2**60}} if "vast" in said else result)
     return {"results": results}
 
 

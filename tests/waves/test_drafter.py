@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,23 @@ def test_a_draw_that_keeps_failing_ends_the_drafter_with_its_words(open_folder: 
     assert drafting.code == 1
     assert sum("no atlas" in line for line in drafting.lines) == 3
     assert state(campaign.folder).reason == "draw-failed"
+
+
+def test_a_wave_that_somebody_removed_gives_its_tag_to_no_other(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f0")])
+    campaign.draft()
+    campaign.gated("0001")
+    shutil.rmtree(campaign.folder.wave("0001"))
+    campaign.draft()
+    assert campaign.folder.tags() == ["0002"]
+
+
+def test_a_draw_with_an_integer_that_no_record_holds_is_told_so(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f", address=2**63)])
+    with campaign.drafting() as drafting:
+        drafting.join()
+    assert drafting.code == 1
+    assert drafting.said("9223372036854775808 is beyond 2^53; write it as a text")
 
 
 def test_a_wave_takes_the_lessons_that_are_there(open_folder: Path) -> None:

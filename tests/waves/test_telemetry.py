@@ -13,6 +13,7 @@ from support.wave_campaigns import WaveCampaign, target, wave_campaign
 from roundkit.core.clock import now_utc
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import Shard
+from roundkit.rules.wave_traffic import use_of
 from roundkit.waves import telemetry
 from roundkit.waves.telemetry import EventCollector, append, read_credit, read_events, read_memory
 
@@ -72,7 +73,7 @@ def test_lines_are_taken_as_they_are_completed(scene: Scene) -> None:
     "change",
     [
         {"tag": "0002"}, {"shard": 1}, {"model": "another"}, {"event": "free"}, {"tokens": -1},
-        {"at_s": -1.0}, {"at_s": 4e9}, {"unknown": 1},
+        {"at_s": -1.0}, {"at_s": 4e9}, {"unknown": 1}, {"tokens": 2**53}, {"micro_usd": 10**30},
     ],
     ids=str,
 )  # fmt: skip
@@ -81,6 +82,13 @@ def test_a_line_that_is_none_of_its_own_is_counted_and_left(scene: Scene, change
     assert len(scene.collector.finish(scene.shard)) == 1
     assert scene.collected == 1
     assert scene.collector.of_wave("0001")[1] == 1
+
+
+def test_amounts_that_add_up_to_more_than_a_record_holds_are_unknown(scene: Scene) -> None:
+    for _ in range(2):
+        scene.write(scene.line(event="answer", tokens=2**53 - 1, micro_usd=1))
+    use = use_of(scene.collector.finish(scene.shard))
+    assert (use.tokens, use.micro_usd) == (None, 2)
 
 
 def test_noise_without_an_end_is_bounded_and_counted_once(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,15 @@ def test_a_plan_that_cannot_hold_is_refused(open_folder: Path, changes: dict[str
     with pytest.raises(Refused) as refused:
         freeze(campaign.plan_file, campaign.directory)
     assert code in codes(refused)
+    assert not campaign.directory.exists()
+
+
+def test_tools_that_cannot_be_copied_whole_are_refused(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder, [target("f")])
+    os.mkfifo(open_folder / "tools" / "pipe")
+    with pytest.raises(Refused) as refused:
+        freeze(campaign.plan_file, campaign.directory)
+    assert codes(refused) == ["tools-special"]
     assert not campaign.directory.exists()
 
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.synthetic import write_files
+from support.synthetic import commit_all, write_files
 from support.wave_builder import Heard, wave_campaign
 
 from roundkit.core.errors import Refused
+from roundkit.core.git import Repository
 from roundkit.waves.banked import bank_commits, bank_message, banked_keys
 
 
@@ -177,6 +178,21 @@ def test_w08_a_draft_reaches_no_path_that_is_not_the_plans(open_folder: Path) ->
     assert not (open_folder / "c.txt").exists()
     assert (campaign.tree / "lane/other.txt").read_text() == "theirs\n"
     assert {row.name: row.stage for row in campaign.rejects()} == {name: "gate" for _, name in outputs}
+
+
+def test_w08_a_draft_never_takes_the_place_of_a_submodule(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    inner = Repository(campaign.tree / "src/g")
+    inner.path.mkdir()
+    inner.git("init", "--quiet")
+    write_files(inner.path, {"theirs.txt": "theirs\n"})
+    commit_all(inner, ["."], "theirs")
+    commit_all(campaign.git, ["src/g"], "their repository")
+    head = campaign.git.resolve("HEAD")
+    campaign.drafted({"a.txt": right("g", "a")}, ("g", "a"))
+    assert campaign.gate() == 0
+    assert campaign.git.resolve("HEAD") == head
+    assert [row.reason for row in campaign.rejects()] == ["src/g is a repository of its own"]
 
 
 def test_w02_what_is_banked_is_read_from_history_and_only_from_trailers(open_folder: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.wave_builder import Heard, wave_campaign
+from support.wave_builder import Heard, WaveCampaign, wave_campaign
 
 from roundkit.evidence import wave_layout as names
+from roundkit.waves.freeze import freeze
 
 
 def right(group: str, name: str) -> str:
@@ -79,6 +80,14 @@ def test_w01_a_failing_prefilter_lets_nothing_pass_and_a_later_pass_takes_it_up(
     assert campaign.banked() == [("g", "a")]
 
 
+def test_w01_a_prefilter_that_answers_what_no_record_holds_lets_nothing_pass(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    campaign.drafted({"a.txt": right("g", "a") + "vast\n"}, ("g", "a"))
+    assert campaign.gate() == 0
+    assert (campaign.banked(), campaign.rows()[0].gated) == ([], 0)
+    assert "is beyond 2^53" in campaign.rejects()[0].reason
+
+
 def test_w01_a_draft_that_makes_the_gate_crash_takes_no_other_down(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder)
     named = ["a", "b", "c", "d", "e"]
@@ -116,6 +125,32 @@ def test_w01_what_another_wave_banked_meanwhile_is_not_banked_twice(open_folder:
     assert campaign.banked() == [("g", "a")]
     assert [row.banked for row in campaign.rows()] == [1, 0]
     assert [row.reason for row in campaign.rejects()] == ["its target is banked already"]
+
+
+def test_w02_a_campaign_frozen_anew_banks_beside_its_forerunner_of_the_same_id(open_folder: Path) -> None:
+    first = wave_campaign(open_folder)
+    first.drafted({"a.txt": right("g", "a")}, ("g", "a"))
+    assert first.gate() == 0
+    second = WaveCampaign(freeze(open_folder / "wave-plan.yaml", open_folder / "again"), first.tree)
+    second.drafted({"b.txt": right("g", "b")}, ("g", "b"))
+    assert second.gate() == 0
+    assert second.banked() == [("g", "a"), ("g", "b")]
+    row = second.rows()[0]
+    assert (row.banked, row.commit) == (1, second.git.resolve("HEAD"))
+
+
+def test_w02_a_row_that_is_gone_from_the_ledger_comes_back_as_it_was(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    for name in "ab":
+        campaign.drafted({f"{name}.txt": right("g", name), "z.txt": "nobody's\n"}, ("g", name))
+    assert campaign.gate() == 0
+    rows, rejects = campaign.rows(), campaign.rejects()
+    for name in (names.LEDGER, names.REJECTS):
+        with campaign.folder.at(name).open("r+b") as stream:
+            stream.truncate(campaign.folder.at(name).stat().st_size - 20)
+    assert len(campaign.rows()) == 1
+    assert campaign.gate() == 0
+    assert (campaign.rows(), campaign.rejects()) == (rows, rejects)
 
 
 def test_w03_drafts_of_a_killed_drafter_and_of_stragglers_are_taken_up(open_folder: Path) -> None:

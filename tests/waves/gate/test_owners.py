@@ -87,6 +87,36 @@ def test_w04_links_pipes_and_giants_are_no_drafts_and_stop_nothing(open_folder: 
     ]  # fmt: skip
 
 
+def test_w04_a_name_that_is_no_text_is_no_draft_and_stops_nothing(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    tag = campaign.wave(("g", "a"))
+    drafts = campaign.shard(tag, 0, {"a.txt": "right g a\n"})
+    for name in (b"two\nlines.txt", b"\xff.txt", b"\xff/a.txt"):
+        place = drafts / os.fsdecode(name)
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("right g a\n")
+    campaign.hand_on(tag)
+    assert campaign.gate() == 0
+    assert campaign.banked() == [("g", "a")]
+    assert [Path(row.path).relative_to("shards/0000/drafts").as_posix() for row in campaign.rejects()] == [
+        "two\nlines.txt", "\\xff.txt", "\\xff/a.txt",
+    ]  # fmt: skip
+
+
+def test_w04_a_folder_that_cannot_be_read_costs_its_own_shard_alone(open_folder: Path) -> None:
+    campaign = wave_campaign(open_folder)
+    tag = campaign.wave(("g", "a"), ("g", "b"))
+    campaign.shard(tag, 0, {"a.txt": "right g a\n"})
+    drafts = campaign.shard(tag, 1, {})
+    drafts.rmdir()
+    # Even root cannot list it, as others cannot list what its agent took all rights from.
+    drafts.symlink_to(drafts)
+    campaign.hand_on(tag)
+    assert campaign.gate() == 0
+    assert campaign.banked() == [("g", "a")]
+    assert [row.path for row in campaign.rejects()] == ["shards/0001/drafts/"]
+
+
 def test_w11_a_second_gater_of_a_campaign_or_of_its_tree_is_refused(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder)
     campaign.drafted({"a.txt": "right g a\n"}, ("g", "a"))
