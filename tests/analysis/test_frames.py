@@ -119,6 +119,30 @@ def test_every_chart_repeats_and_says_what_it_shows(ledgers: Ledgers, name: str)
     assert spec["description"]
 
 
+def test_gains_are_multiplied_along_a_chain_and_never_across_chains(ledgers: Ledgers) -> None:
+    one = ledgers.rounds.filter(pl.col("round") == "r01").collect()
+    gain = one["gain"][0]
+    day = pl.duration(days=1)
+    links = [("a1", None, "A1"), ("b1", None, "B1"), ("a2", "A1", "A2"), ("c9", "gone", "C9")]
+    rounds = pl.concat(
+        one.with_columns(
+            round=pl.lit(name), previous=pl.lit(previous, pl.String), evidence_digest=pl.lit(digest),
+            closed_utc=pl.col("closed_utc") + number * day,
+        )
+        for number, (name, previous, digest) in enumerate(links)
+    )  # fmt: skip
+    rows = rows_in(charts.rounds_over_time(rounds.lazy()))
+    factors = {row["round"]: (row["chain"], row["factor"]) for row in rows if row["round"] != "I0"}
+    alone, together = (pytest.approx((1 - gain) ** -power, abs=1e-3) for power in (1, 2))
+    assert factors == {
+        "a1": ("demo a1", alone), "a2": ("demo a1", together), "b1": ("demo b1", alone),
+        "c9": ("demo c9", alone),
+    }  # fmt: skip
+    assert sum(row["round"] == "I0" for row in rows) == 3
+    (row,) = [row for row in rows_in(charts.rounds_over_time(one.lazy())) if row["round"] == "r01"]
+    assert row["chain"] == "demo"
+
+
 def test_n10_an_attempt_that_was_never_settled_has_no_cost_and_a_reason(ledgers: Ledgers) -> None:
     lost = ledgers.attempts.filter(pl.col("phase") == "claimed").collect()
     assert lost["actual_micro_usd"].to_list() == [None, None]

@@ -79,6 +79,7 @@ def test_the_chain_of_rounds_multiplies_gains_and_begins_at_one(ledgers: Ledgers
     three = pl.concat([rows] * 3).with_columns(
         round=pl.Series(["r1", "r2", "r3"]), gain=pl.Series(gains, dtype=pl.Float64),
         closed_utc=pl.col("closed_utc") + pl.duration(hours=NUMBER),
+        previous=pl.Series([None, "d1", "d2"]), evidence_digest=pl.Series(["d1", "d2", "d3"]),
     )  # fmt: skip
     (drawn,) = charts.rounds_over_time(three.lazy()).to_dict()["datasets"].values()
     assert [row["factor"] for row in drawn] == [1.0, 1.25, 1.25, 2.5]

@@ -129,9 +129,9 @@ def test_m12_the_page_is_small_offline_and_for_light_and_dark(faster: tuple[Benc
 def test_fault_31_the_page_names_no_folder_of_its_author(faster: tuple[Bench, Ran]) -> None:
     bench, _ = faster
     page = (bench.root / "c.html").read_text()
-    assert f"…/{Path(PYTHON).name} " in page
-    assert PYTHON not in page
-    assert str(Path(PYTHON).resolve()) not in page
+    interpreter = Path(PYTHON.split()[0])
+    assert f"…/{interpreter.resolve().name} " in page
+    assert str(interpreter) not in page
     assert str(bench.root) not in page
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import altair as alt
 import polars as pl
 
@@ -137,31 +139,34 @@ def gain_distribution(tickets: pl.LazyFrame) -> alt.LayerChart:
 
 
 def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
-    """The chain of incumbents: what each closed round's rerun gained, and what the gains make together."""
+    """The chains of incumbents: what each closed round's rerun gained, and what the gains make together.
+
+    A chain is what rounds name each other as previous; a campaign may have several, from one first incumbent.
+    """
     frame = _chain(rounds)
-    counted, shown = frame.height, "one mark a round"
-    starts = frame.group_by("campaign", maintain_order=True).first()
+    counted, shown = frame.height, "one mark a round, one line a chain"
+    starts = frame.group_by("chain", maintain_order=True).first()
     if counted > MOST_MARKS:
         day = pl.col("closed_utc").dt.truncate("1d").alias("_day")
-        frame = frame.group_by("campaign", day, maintain_order=True).last().select(frame.columns)
-        shown = f"{counted} rounds, each campaign's last of a day"
-    frame = pl.concat([_before(starts), frame]).sort("campaign", "number")
+        frame = frame.group_by("chain", day, maintain_order=True).last().select(frame.columns)
+        shown = f"{counted} rounds, each chain's last of a day"
+    frame = pl.concat([_before(starts).select(frame.columns), frame]).sort("chain", "number")
     frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
     names = ("new incumbent", "the incumbent stays", "the first incumbent")
     shapes = ("circle", "diamond", "square")
     legend = alt.Legend(columns=2)  # three of these names are wider than a phone
     x = alt.X(
         "number:Q",
-        title="closed rounds of the campaign, in order of time",
+        title="closed rounds of a chain, in order",
         axis=_whole_numbers(frame["number"]),
     )
     y = alt.Y("factor:Q", title="better than the first incumbent (×)", scale=alt.Scale(zero=False))
     tips = tip({
-        "campaign:N": "campaign", "round:N": "round", "closed_utc:N": "closed", "result:N": "result",
+        "chain:N": "chain", "round:N": "round", "closed_utc:N": "closed", "result:N": "result",
         "gain_percent:Q": "gain (%)", "factor:Q": "together (×)", "missing:N": "no gain because",
     })  # fmt: skip
     line = alt.Chart().mark_line(interpolate="step-after", color=MUTED, strokeWidth=1.5).encode(
-        x=x, y=y, detail="campaign:N"
+        x=x, y=y, detail="chain:N"
     )  # fmt: skip
     points = alt.Chart().mark_point(filled=True, opacity=1).encode(
         x=x, y=y, tooltip=tips,
@@ -174,7 +179,7 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     words = (
         alt.Chart()
-        .transform_filter("datum._last")
+        .transform_filter("datum._named")
         .mark_text(align="right", dy=-14, color=INK)
         .encode(x=x, y=y, text="_label:N")
     )
@@ -183,36 +188,63 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
         rows_of(frame),
         title="Rounds over time",
         subtitle=f"{shown}; gains of fresh reruns multiplied, which nobody measured as a whole",
-        description=f"{counted} closed rounds of {frame['campaign'].n_unique()} campaigns in order of time.",
+        description=f"{counted} closed rounds in {starts.height} chains, in order.",
         height=_HEIGHT,
     )
 
 
 def _chain(rounds: pl.LazyFrame) -> pl.DataFrame:
     gain = pl.col("gain").fill_null(0.0)
+    closed = rounds.filter(pl.col("closed_utc").is_not_null()).sort("campaign", "closed_utc").collect()
     return (
-        rounds.filter(pl.col("closed_utc").is_not_null())
-        .sort("campaign", "closed_utc")
+        closed.lazy()
+        .with_columns(chain=_chains(closed))
+        .sort("chain", "closed_utc", maintain_order=True)
         .select(
-            "campaign",
+            "chain",
             "round",
             "closed_utc",
-            number=pl.col("round").cum_count().over("campaign").cast(pl.Int64),
+            number=pl.col("round").cum_count().over("chain").cast(pl.Int64),
             result=pl.when(pl.col("gain").is_not_null())
             .then(pl.lit("new incumbent"))
             .otherwise(pl.lit("the incumbent stays")),
             gain_percent=percent(pl.col("gain")),
-            factor=(1.0 / (1.0 - gain)).cum_prod().over("campaign").round(4),
+            factor=(1.0 / (1.0 - gain)).cum_prod().over("chain").round(4),
             missing="missing",
-            _last=pl.col("round").cum_count(reverse=True).over("campaign") == 1,
+            # Of a campaign's chains, the one that came farthest has its name in the chart.
+            _named=pl.col("round").cum_count(reverse=True).over("chain") == 1,
+            _campaign="campaign",
         )
-        .with_columns(_label=pl.format("{}: {}×", "campaign", pl.col("factor").round(2)))
+        .with_columns(
+            _named=pl.col("_named")
+            & (pl.col("factor") == pl.col("factor").filter("_named").max().over("_campaign"))
+        )
+        .with_columns(_label=pl.format("{}: {}×", "chain", pl.col("factor").round(2)))
         .collect()
     )
 
 
+def _chains(closed: pl.DataFrame) -> pl.Series:
+    """Return each round's chain: its campaign, with the first round where the campaign has several.
+
+    Rounds of one campaign that do not follow each other, as those of a pilot's campaigns, gained what they
+    gained side by side: nothing may be multiplied across them.
+    """
+    firsts: dict[str, str] = {}
+    starts: list[tuple[str, str]] = []
+    rows = closed.select("campaign", "round", "previous", "evidence_digest").iter_rows()
+    for campaign, name, previous, digest in rows:
+        first = firsts.get(previous, name)
+        starts.append((campaign, first))
+        if digest is not None:
+            firsts[digest] = first
+    several = Counter(campaign for campaign, _ in set(starts))
+    names = [f"{campaign} {first}" if several[campaign] > 1 else campaign for campaign, first in starts]
+    return pl.Series("chain", names, dtype=pl.String)
+
+
 def _before(starts: pl.DataFrame) -> pl.DataFrame:
-    """Return where each campaign's chain begins: its first incumbent, better than itself by nothing."""
+    """Return where each chain begins: its first incumbent, better than itself by nothing."""
     return starts.with_columns(
         round=pl.lit("I0"),
         closed_utc=pl.lit(None, starts.schema["closed_utc"]),
@@ -221,7 +253,7 @@ def _before(starts: pl.DataFrame) -> pl.DataFrame:
         gain_percent=pl.lit(None, pl.Float64),
         factor=pl.lit(1.0),
         missing=pl.lit("where the chain begins"),
-        _last=pl.lit(False),
+        _named=pl.lit(False),
     )
 
 
