@@ -32,7 +32,8 @@ _ROW_HEIGHT = 30
 _HEIGHT = 220
 _FEW_TICKS = 12
 _TEXT_ROWS = 12
-_LONG_LABEL = 340
+_LONG_LABEL = 200
+_ROOM_FOR_NUMBERS = 1.25
 MOST_REASONS = 12
 """Reasons that have a row of their own; the others of a stage share one."""
 
@@ -60,7 +61,12 @@ def banked_by_wave(waves: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     frame = ranked.sort("_number", "_order").collect()
     order = frame["wave"].unique(maintain_order=True).to_list()
-    colour = alt.Color("came:N", scale=alt.Scale(domain=_STAGES, range=_STAGE_COLOURS), title=None)
+    colour = alt.Color(
+        "came:N",
+        scale=alt.Scale(domain=_STAGES, range=_STAGE_COLOURS),
+        title=None,
+        legend=alt.Legend(columns=2),  # more of these names are wider than a phone
+    )
     x = alt.X("targets:Q", title="targets, and drafts beyond one of each", axis=alt.Axis(format="d"))
     y = alt.Y("wave:N", sort=order, title=None)
     tips = tip({"wave:N": "wave", "came:N": "came to be", "targets:Q": "targets", "gate_s:Q": "gate (s)"})
@@ -264,10 +270,17 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
     colour = alt.Color(
         "stage:N", scale=alt.Scale(domain=stages, range=(GREY, SKY, GREEN, BLUE, YELLOW)), legend=None
     )
-    labels = alt.Axis(labelLimit=_LONG_LABEL)
+    labels = alt.Axis(
+        labelExpr="split(replace(datum.label, ': ', '\\n'), '\\n')",
+        labelLimit=_LONG_LABEL,
+        labelOverlap=False,
+    )
+    # A number stands to the right of its bar, where nothing else makes room for it.
+    room = alt.Scale(domainMin=0, domainMax=_ROOM_FOR_NUMBERS * int(frame["drafts"].max() or 1))  # type: ignore[arg-type]
     y = alt.Y("reason:N", sort=frame["reason"].to_list(), title=None, axis=labels)
     bars = alt.Chart().mark_bar(height=16).encode(
-        x=alt.X("drafts:Q", title="drafts", axis=alt.Axis(format="d", tickMinStep=1)), y=y, color=colour,
+        x=alt.X("drafts:Q", title="drafts", axis=alt.Axis(format="d", tickMinStep=1), scale=room),
+        y=y, color=colour,
         tooltip=tip({"reason:N": "reason", "drafts:Q": "drafts"}),
     )  # fmt: skip
     words = alt.Chart().mark_text(align="left", dx=4, color=INK).encode(
