@@ -18,7 +18,8 @@ from roundkit.analysis.wave_columns import WAVE_TABLES
 from roundkit.core.errors import refuse
 from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
-from roundkit.models.wave_records import Rejected, RequestEvent
+from roundkit.models.wave_records import Rejected
+from roundkit.models.wave_traffic import RequestEvent
 from roundkit.waves.folder import CampaignFolder, open_campaign
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from roundkit.core.errors import Refusal, refuse
 
 _SHOWN_CHARACTERS = 500
+_SHOWN_VALUE = 200
 
 
 class _Representer(RoundTripRepresenter):
@@ -151,7 +152,8 @@ def _schema_refusal(error: Any, content: Any, file: str) -> Refusal:
         return Refusal(
             "missing-key", f"{location[-1]!r} is required", place, "add it; the template says what it means"
         )
-    value = error.get("input")
+    value = repr(error.get("input"))
+    shown = value if len(value) <= _SHOWN_VALUE else f"{value[:_SHOWN_VALUE]}…"
     return Refusal(
-        "wrong-value", f"{error['msg']} (got {value!r})", place, "give a value of the kind asked for"
+        "wrong-value", f"{error['msg']} (got {shown})", place, "give a value of the kind asked for"
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
+import rfc8785
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 from roundkit.core.canonical import canonical_bytes, digest_bytes, parse_json
 from roundkit.core.clock import format_utc
+from roundkit.core.errors import refuse
 
 
 def _to_utc(moment: datetime) -> datetime:
@@ -26,6 +28,8 @@ IDENTIFIER_LENGTH = 64
 Identifier = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=IDENTIFIER_LENGTH)
 ]
+Argv = Annotated[tuple[Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")], ...], Field(min_length=1)]
+"""A program and its arguments; no program can be started with a NUL in one."""
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 PositiveSeconds = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=0)]
@@ -65,3 +69,19 @@ class Record(BaseModel):
         """
         parse_json(data, place=place, writable=True)
         return cls.model_validate_json(data, strict=True)
+
+
+def check_writable(record: Record, what: str) -> None:
+    """Check that a record of somebody's own words has canonical bytes.
+
+    Raises:
+        Refused: ``wrong-value``: it holds an integer or a text that canonical JSON does not have.
+    """
+    try:
+        record.to_bytes()
+    except (rfc8785.CanonicalizationError, UnicodeError) as error:
+        raise refuse(
+            "wrong-value",
+            f"{what} cannot be written as canonical JSON: {error}",
+            remedy="use integers below 2^53 and texts that are valid UTF-8, file names included",
+        ) from error

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from roundkit.host.confine import Limits
 from roundkit.models.base import (
+    Argv,
     CommitId,
     Digest,
     Fraction,
@@ -21,7 +22,6 @@ from roundkit.models.instruments import UNITS, Instrument
 
 Direction = Literal["lower", "higher"]
 EntryStatus = Literal["planned", "kept", "rejected"]
-Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 Glob = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from roundkit.host.confine import Limits
 from roundkit.models.base import (
+    Argv,
     CommitId,
     Count,
     Digest,
@@ -23,8 +24,6 @@ from roundkit.models.round_plan import FrozenRuntime, LaneBudget
 _PART = r"(?:[^./\x00][^/\x00]*|\.[^./\x00][^/\x00]*|\.\.[^/\x00]+)"
 RelativePath = Annotated[str, StringConstraints(pattern=rf"^(?:{_PART}/)*{_PART}$", max_length=1000)]
 """A POSIX path below some folder, without ``.`` and ``..``."""
-
-Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class PilotTool(Record):

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.models.base import CommitId, Count, Digest, Record, UtcTime
+from roundkit.models.wave_calls import PrefilterResult
 from roundkit.models.wave_plan import TargetName
-from roundkit.models.wave_records import Draft, PrefilterResult, Rejected, Tag, Target
+from roundkit.models.wave_records import Draft, Rejected, Target
+from roundkit.models.wave_traffic import Tag
 
 RunMode = Literal["wave", "gate-only", "parked"]
 
@@ -156,18 +158,3 @@ class ParkedDraft(Record):
     parked_utc: UtcTime
     target: Target
     draft: Draft
-
-
-class HarvestRequest(Record):
-    """What ``harvest`` reads: banked targets only; a draft's file is ``folder`` and its path."""
-
-    tag: Tag
-    targets: tuple[Target, ...]
-    drafts: tuple[Draft, ...]
-    folder: str
-
-
-class HarvestAnswer(Record):
-    """What ``harvest`` writes: lessons for the draft agents of later waves, as text."""
-
-    lessons: str

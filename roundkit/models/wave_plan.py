@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from roundkit.host.confine import Limits
 from roundkit.models.base import (
+    Argv,
     CommitId,
     Count,
     Digest,
@@ -20,7 +21,6 @@ from roundkit.models.base import (
 from roundkit.models.lane_agent import AbsolutePath, Authorization, LaneAgent
 from roundkit.models.round_plan import FrozenRuntime
 
-Argv = Annotated[tuple[str, ...], Field(min_length=1)]
 TargetName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.$@+-]{1,200}$")]
 RelativeGlob = Annotated[str, StringConstraints(pattern=r"^[^/\x00][^\x00]*$", max_length=1000)]
 
@@ -47,6 +47,12 @@ class Band(Record):
     id: Identifier
     at_least: Count = 0
     under: Count | None = None
+
+    @model_validator(mode="after")
+    def _holds_some_size(self) -> Self:
+        if self.under is not None and self.under <= self.at_least:
+            raise ValueError("`under` must be above `at_least`: no target has such a size")
+        return self
 
     def holds(self, size: int) -> bool:
         """Say whether a target of that size belongs to it."""

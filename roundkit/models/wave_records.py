@@ -1,4 +1,4 @@
-"""What a wave leaves behind: its draw, its shards, its drafts, gate results, request events, ledger rows."""
+"""What a wave leaves behind: its draw, its shards, its drafts, and its row in the ledger."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pydantic import Field
 
 from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
 from roundkit.models.wave_plan import TargetName
-
-Tag = Annotated[str, Field(pattern=r"^[0-9]{4,}$")]
-"""A wave's name: its number from 0001, in the order of the draws."""
+from roundkit.models.wave_traffic import Tag, WaveTraffic, WorkerDecision
 
 
 class Target(Record):
@@ -45,28 +43,6 @@ class TargetKey(Record):
 
     group: TargetName
     name: TargetName
-
-
-class DrawRequest(Record):
-    """What ``draw`` reads."""
-
-    tag: Tag
-    targets: int
-    band: Identifier
-    at_least: Count
-    under: Count | None
-    lever_set: Identifier
-    levers: tuple[str, ...]
-
-
-class DrawAnswer(Record):
-    """What ``draw`` writes: every open target that it knows of in this band, best first.
-
-    roundkit itself leaves out what is banked, being gated, excluded or without its input, collapses families
-    and cuts to the wave's size; a command need not know of any of that.
-    """
-
-    targets: tuple[Target, ...]
 
 
 class Wave(Record):
@@ -207,59 +183,6 @@ class Draft(Record):
     sha256: Digest
 
 
-class PrefilterRequest(Record):
-    """What ``prefilter`` reads, and ``score`` for the attempts at one target.
-
-    Attributes:
-        drafts: Each one's file is ``folder`` and its ``path``.
-        targets: Whose drafts they are.
-        folder: Absolute, inside the command's boundary.
-    """
-
-    tag: Tag
-    drafts: tuple[Draft, ...]
-    targets: tuple[Target, ...]
-    folder: str
-
-
-class PrefilterResult(Record):
-    """One draft's status: ``agree`` passes; anything else does not, ``nothing-to-check`` neither."""
-
-    group: TargetName
-    name: TargetName
-    sha256: Digest
-    status: Literal["agree", "mismatch", "nothing-to-check", "error"]
-    reason: str = ""
-    detail: dict[str, Any] = Field(default_factory=dict)
-
-
-class PrefilterAnswer(Record):
-    """What ``prefilter`` writes."""
-
-    results: tuple[PrefilterResult, ...]
-
-
-class ScoreAnswer(Record):
-    """What ``score`` writes: a rank for each attempt's digest, smaller is better."""
-
-    scores: dict[Digest, float]
-
-
-class GateRequest(Record):
-    """What a group's gate reads. The drafts lie in its staging folder, under their targets' outputs."""
-
-    tag: Tag
-    group: TargetName
-    targets: tuple[Target, ...]
-
-
-class GateAnswer(Record):
-    """What a gate writes: the names that are right. Whatever it does not name is not banked."""
-
-    banked: tuple[TargetName, ...]
-    rejected: dict[TargetName, str] = Field(default_factory=dict)
-
-
 class Rejected(Record):
     """One line of ``rejects.jsonl``: a draft that did not bank, with its reason, for a later pass.
 
@@ -277,93 +200,6 @@ class Rejected(Record):
     sha256: Digest | None
     reason: str
     detail: dict[str, Any] = Field(default_factory=dict)
-
-
-class RequestEvent(Record):
-    """One line of ``events.jsonl``: one request of a draft agent, or what it was answered.
-
-    Attributes:
-        event: ``post``: asked; ``429``: refused; ``answer``: answered.
-        source: Of a 429, who refused: ``platform`` is our own account, ``provider`` the pool behind it.
-        tokens: Output tokens of an answer.
-        micro_usd: What an answer cost, as its provider says.
-        truncated: Whether the answer was cut off at its limit.
-    """
-
-    at_s: float
-    event: Literal["post", "429", "answer"]
-    tag: Tag
-    shard: Count
-    model: str | None
-    source: Literal["platform", "provider"] | None = None
-    tokens: Count | None = None
-    micro_usd: Count | None = None
-    truncated: bool = False
-
-
-class WaveTraffic(Record):
-    """One wave's requests, from its events alone; null is unknown. ``traffic.json`` once it is handed on.
-
-    Attributes:
-        per_minute: Requests a minute over the time from its first to its last; null where that is less than
-            a minute.
-        longest_429_minutes: Longest run of consecutive minutes with a provider's 429.
-        truncated: Answers that were cut off at their limit.
-        by_model: Requests and 429s of each model.
-        bad_lines: Lines of the draft agents' files that are no event of theirs.
-        memory_available_bytes: When it was handed on.
-    """
-
-    requests: Count
-    per_minute: float | None
-    platform_429: Count
-    provider_429: Count
-    longest_429_minutes: Count
-    truncated: Count
-    by_model: dict[str, tuple[Count, Count]]
-    bad_lines: Count
-    memory_available_bytes: Count | None
-    swap_used_bytes: Count | None
-
-
-class WorkerDecision(Record):
-    """How many workers the next wave has, and why.
-
-    Attributes:
-        reason: ``platform-429``, ``sustained-429`` and ``stall`` hold; ``burst`` and ``clean`` step up;
-            ``held`` is clean or a burst with nothing to step up to.
-        last_clean: The level that a hold goes back to: of the last wave that none of the three ended, and
-            whose step had bought what it must.
-        stalls: Consecutive steps that bought too little, up to now.
-        next_workers: Workers of the next wave.
-    """
-
-    tag: Tag
-    workers: int
-    reason: Literal["platform-429", "sustained-429", "burst", "stall", "held", "clean"]
-    last_clean: int
-    stalls: Count
-    next_workers: int
-
-
-class WorkerStep(Record):
-    """``decision.json``: a decision with the evidence that it was taken from, when the next wave began."""
-
-    decision: WorkerDecision
-    traffic: WaveTraffic
-
-
-class CreditRequest(Record):
-    """What ``credit`` reads."""
-
-    campaign_id: Identifier
-
-
-class CreditAnswer(Record):
-    """What ``credit`` writes: the credit that is left, null with a reason where it cannot be told."""
-
-    usd: float | None
-    reason: str | None = None
 
 
 class DrafterState(Record):

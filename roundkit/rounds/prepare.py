@@ -7,13 +7,12 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from rfc8785 import CanonicalizationError
-
 from roundkit.core.canonical import digest_bytes
-from roundkit.core.errors import Refused, refuse
+from roundkit.core.errors import Refused
 from roundkit.core.git import Repository
 from roundkit.core.globs import GlobSet
 from roundkit.core.progress import SILENT, Progress
+from roundkit.models.base import check_writable
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.round_plan import FrozenRuntime, RoundDraft, RoundPlan
 from roundkit.rounds.prepare_folder import write_round_folder
@@ -78,7 +77,7 @@ def plan_of(look: Look, secret: bytes = bytes(_SECRET_BYTES)) -> RoundPlan:
     if look.refusals or campaign is None or draft is None or look.survey is None or look.runtime is None:
         raise Refused(look.refusals)
     plan = _plan(look, campaign, draft, look.survey, look.runtime, secret)
-    _check_canonical(plan)
+    check_writable(plan, "the plan")
     return plan
 
 
@@ -115,14 +114,3 @@ def _plan(
         counting_tool=look.counting_tool,
         authorization=draft.authorization,
     )
-
-
-def _check_canonical(plan: RoundPlan) -> None:
-    try:
-        plan.to_bytes()
-    except (CanonicalizationError, UnicodeError) as error:
-        raise refuse(
-            "wrong-value",
-            f"the plan cannot be written as canonical JSON: {error}",
-            remedy="use integers below 2^53 and texts that are valid UTF-8, file names included",
-        ) from error

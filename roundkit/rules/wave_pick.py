@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from roundkit.models.wave_records import Draft, PrefilterAnswer, PrefilterResult, Target
+from roundkit.models.wave_calls import PrefilterAnswer, PrefilterResult
+from roundkit.models.wave_records import Draft, Target
 
 Key = tuple[str, str]
 _NO_SCORE = float("inf")

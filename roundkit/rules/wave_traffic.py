@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from roundkit.core.canonical import LARGEST_INTEGER
-from roundkit.models.wave_records import RequestEvent, WaveTraffic
+from roundkit.models.wave_traffic import RequestEvent, WaveTraffic
 
 _MINUTE_S = 60.0
 NO_MODEL = "none"

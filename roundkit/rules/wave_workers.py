@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roundkit.models.wave_plan import WorkerRules
-from roundkit.models.wave_records import WaveTraffic, WorkerDecision, WorkerStep
+from roundkit.models.wave_traffic import WaveTraffic, WorkerDecision, WorkerStep
 
 
 def decide(

@@ -16,7 +16,8 @@ from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.files import atomic_write
 from roundkit.core.progress import Progress
 from roundkit.evidence import wave_layout as names
-from roundkit.models.wave_records import DrafterState, WorkerStep
+from roundkit.models.wave_records import DrafterState
+from roundkit.models.wave_traffic import WorkerStep
 from roundkit.rounds.disk_space import means_full
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
 from roundkit.rules.wave_traffic import traffic_of

@@ -12,8 +12,9 @@ from roundkit.core.clock import now_utc
 from roundkit.evidence import wave_layout as names
 from roundkit.host.confine import Mount
 from roundkit.measure.trees import remove_tree
+from roundkit.models.wave_calls import DrawAnswer, DrawRequest
 from roundkit.models.wave_plan import Band, LeverSet
-from roundkit.models.wave_records import DrawAnswer, DrawRequest, Wave
+from roundkit.models.wave_records import Wave
 from roundkit.rules.wave_draw import (
     Key,
     Known,

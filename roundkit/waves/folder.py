@@ -16,7 +16,14 @@ from roundkit.core.files import atomic_write
 from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
 from roundkit.models.wave_plan import WavePlan
-from roundkit.models.wave_records import Dealt, Drafted, LedgerRow, Shard, ShardEnd, Wave
+from roundkit.models.wave_records import (
+    Dealt,
+    Drafted,
+    LedgerRow,
+    Shard,
+    ShardEnd,
+    Wave,
+)
 
 _TAG = re.compile(r"[0-9]{4,}\Z")
 _NUMBER = re.compile(r"[0-9]{4,}\Z")

@@ -17,6 +17,7 @@ from roundkit.core.git import Repository
 from roundkit.core.yamlfile import place_of, plain, read_yaml, schema_refusals
 from roundkit.evidence import wave_layout as names
 from roundkit.measure.trees import copy_tree, list_files, remove_tree
+from roundkit.models.base import check_writable
 from roundkit.models.lane_agent import LaneAgent
 from roundkit.models.wave_plan import WaveDraft, WavePlan
 from roundkit.rounds.prepare_runtime import find_runtime, system_exposure
@@ -38,6 +39,7 @@ def freeze(plan_file: Path, root: Path) -> CampaignFolder:
         Refused: every problem of the plan at once; ``plan-changed``: the folder is another campaign's.
     """
     draft, content = _read_draft(plan_file)
+    check_writable(draft, plan_file.name)
     root = root.resolve()
     refusals = list(_problems(draft, content, plan_file, root))
     runtime, missing = find_runtime(draft.python, f"{plan_file.name}: python")

@@ -14,8 +14,9 @@ from filelock import FileLock, Timeout
 
 from roundkit.core.progress import Progress
 from roundkit.measure.trees import remove_tree
+from roundkit.models.wave_calls import GateAnswer, GateRequest
 from roundkit.models.wave_gate import GateReject, GroupResult
-from roundkit.models.wave_records import Draft, GateAnswer, GateRequest, Target
+from roundkit.models.wave_records import Draft, Target
 from roundkit.rules.wave_batches import Answer, Batch, Outcome, batches
 from roundkit.waves.calls import Calls
 from roundkit.waves.commit import git_folder

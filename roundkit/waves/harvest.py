@@ -7,7 +7,8 @@ from typing import Literal
 from roundkit.core.files import atomic_write
 from roundkit.evidence import wave_layout as names
 from roundkit.host.confine import Mount
-from roundkit.models.wave_gate import GateRun, HarvestAnswer, HarvestRequest
+from roundkit.models.wave_calls import HarvestAnswer, HarvestRequest
+from roundkit.models.wave_gate import GateRun
 from roundkit.waves.calls import DRAFTS, Calls
 from roundkit.waves.run_folder import RunFolder
 from roundkit.waves.staging import lay_out, new_folder

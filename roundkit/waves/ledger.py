@@ -10,7 +10,8 @@ from roundkit.core.clock import now_utc
 from roundkit.core.files import sync_folder
 from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
-from roundkit.models.wave_records import DrafterState, LedgerRow, WaveTraffic, WorkerStep
+from roundkit.models.wave_records import DrafterState, LedgerRow
+from roundkit.models.wave_traffic import WaveTraffic, WorkerStep
 from roundkit.rules.wave_pick import counts
 from roundkit.waves.folder import CampaignFolder, read_record
 from roundkit.waves.run_folder import RunFolder

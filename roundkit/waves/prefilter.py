@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roundkit.host.confine import Mount
-from roundkit.models.wave_records import PrefilterAnswer, PrefilterRequest, PrefilterResult
+from roundkit.models.wave_calls import PrefilterAnswer, PrefilterRequest, PrefilterResult
 from roundkit.rules.wave_pick import judged
 from roundkit.waves.calls import DRAFTS, Calls
 from roundkit.waves.run_folder import RunFolder

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from roundkit.host.confine import Mount
+from roundkit.models.wave_calls import PrefilterRequest, ScoreAnswer
 from roundkit.models.wave_plan import WaveCommand
-from roundkit.models.wave_records import Draft, PrefilterRequest, ScoreAnswer, Target
+from roundkit.models.wave_records import Draft, Target
 from roundkit.rules.wave_pick import best
 from roundkit.waves.calls import DRAFTS, Calls
 from roundkit.waves.run_folder import RunFolder

@@ -19,7 +19,8 @@ from roundkit.evidence import wave_layout as names
 from roundkit.host.confine import Execution
 from roundkit.measure.trees import copy_tree, make_folder, remove_tree
 from roundkit.models.wave_plan import LeverSet, ModelPool
-from roundkit.models.wave_records import RequestEvent, Shard, ShardEnd, ShardTask, Slice, Wave
+from roundkit.models.wave_records import Shard, ShardEnd, ShardTask, Slice, Wave
+from roundkit.models.wave_traffic import RequestEvent
 from roundkit.rules.wave_traffic import use_of
 from roundkit.waves.agent_place import HOME, LESSONS, redaction_of, shard_argv, shard_grant
 from roundkit.waves.folder import CampaignFolder, write_once

@@ -7,7 +7,8 @@ from typing import Literal
 
 from roundkit.core.clock import now_utc
 from roundkit.evidence import wave_layout as names
-from roundkit.models.wave_records import DrafterState, LedgerRow, WaveTraffic, WorkerDecision, WorkerStep
+from roundkit.models.wave_records import DrafterState, LedgerRow
+from roundkit.models.wave_traffic import WaveTraffic, WorkerDecision, WorkerStep
 from roundkit.rules.wave_fleet import FleetUse, fleet_use
 from roundkit.waves import stop
 from roundkit.waves.folder import CampaignFolder, read_record

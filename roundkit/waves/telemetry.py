@@ -16,7 +16,9 @@ from roundkit.core.beneath import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, openat2
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refused, RoundkitError
 from roundkit.evidence import wave_layout as names
-from roundkit.models.wave_records import CreditAnswer, CreditRequest, RequestEvent, Shard
+from roundkit.models.wave_calls import CreditAnswer, CreditRequest
+from roundkit.models.wave_records import Shard
+from roundkit.models.wave_traffic import RequestEvent
 from roundkit.rules.wave_traffic import Memory
 from roundkit.waves.agent_place import agent_network, inherited_values
 from roundkit.waves.command import Call, ask_command

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roundkit.models.wave_plan import WorkerRules
-from roundkit.models.wave_records import RequestEvent, WaveTraffic, WorkerDecision, WorkerStep
+from roundkit.models.wave_traffic import RequestEvent, WaveTraffic, WorkerDecision, WorkerStep
 from roundkit.rules.wave_traffic import Memory, longest_run, traffic_of, use_of
 from roundkit.rules.wave_workers import decide, next_workers
 

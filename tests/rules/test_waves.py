@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundkit.models.wave_records import Draft, PrefilterAnswer, PrefilterResult, Target
+from roundkit.models.wave_calls import PrefilterAnswer, PrefilterResult
+from roundkit.models.wave_records import Draft, Target
 from roundkit.rules.wave_batches import NOT_NAMED, Answer, Batch, Outcome, batches
 from roundkit.rules.wave_collapse import has_collapsed, line_count
 from roundkit.rules.wave_pick import best, counts, in_order, judged, shared_outputs, without_repeats

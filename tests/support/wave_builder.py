@@ -19,7 +19,15 @@ from roundkit.core.git import Repository
 from roundkit.core.progress import Progress
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_gate import GateRun
-from roundkit.models.wave_records import Drafted, LedgerRow, Rejected, Shard, Target, TargetKey, Wave
+from roundkit.models.wave_records import (
+    Drafted,
+    LedgerRow,
+    Rejected,
+    Shard,
+    Target,
+    TargetKey,
+    Wave,
+)
 from roundkit.waves.banked import bank_commits
 from roundkit.waves.folder import CampaignFolder, open_campaign, write_once
 from roundkit.waves.freeze import freeze

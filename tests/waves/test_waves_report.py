@@ -15,7 +15,8 @@ from roundkit import analysis
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
-from roundkit.models.wave_records import RequestEvent, ShardEnd
+from roundkit.models.wave_records import ShardEnd
+from roundkit.models.wave_traffic import RequestEvent
 from roundkit.report import NotebookFailed, build_waves_report, run_notebook
 from roundkit.waves.export import export_campaign
 from roundkit.waves.telemetry import append
