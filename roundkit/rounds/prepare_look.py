@@ -11,6 +11,7 @@ from pathlib import Path
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal
 from roundkit.core.globs import GlobSet, exact_glob
+from roundkit.core.resources import shipped
 from roundkit.models.campaign import CampaignPlan
 from roundkit.models.instruments import CountingTool
 from roundkit.models.round_plan import FrozenRuntime, RoundDraft
@@ -76,7 +77,10 @@ def look_at(campaign_file: Path, round_file: Path, out: Path | None, *, now: dat
         root = (campaign_file.parent / campaign.model.repository.path).resolve()
         evidence = campaign_file.parent / EVIDENCE_FOLDER
         survey, found = survey_repository(
-            root, campaign.model, campaign.at, excepted=(campaign_file, round_file, evidence)
+            root,
+            campaign.model,
+            campaign.at,
+            excepted=(campaign_file, round_file, evidence, *_copied_notebooks(campaign_file)),
         )
         refusals += [*found, *_out_repository_problems(out, root)]
         further = (*(draft.model.protected_paths if draft.model else ()), *_own_file(campaign_file, root))
@@ -190,3 +194,9 @@ def _hidden_files(campaign: CampaignPlan, survey: Survey | None) -> Sequence[Pat
     if survey is None:
         return []
     return [survey.repository.path / path for path in GlobSet(campaign.hidden_paths).select(survey.paths)]
+
+
+def _copied_notebooks(campaign_file: Path) -> list[Path]:
+    """Return where `init` copies the shipped notebooks: no part of the program either."""
+    folder = campaign_file.parent / "notebooks"
+    return [folder / notebook.name for notebook in shipped("notebooks").glob("*.ipynb")]

@@ -16,6 +16,7 @@ from support.tools import needs_valgrind
 
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refusal, Refused
+from roundkit.report import copy_notebook
 from roundkit.rules.run_spec import run_spec_of
 
 
@@ -283,6 +284,15 @@ def test_r10_not_dirty_by_campaign_evidence_round_file_or_ignored(
     (three_lanes.root / "trace.log").write_text("ignored")
     repo = CampaignRepo(three_lanes.root, three_lanes.campaign_file, inside)
     assert repo.freeze(open_folder / "round").round_id == "r01"
+
+
+def test_r10_not_dirty_by_notebooks_that_init_copies(three_lanes: CampaignRepo, open_folder: Path) -> None:
+    beside = three_lanes.campaign_file.parent / "notebooks"
+    copy_notebook("control", beside)
+    assert three_lanes.freeze(open_folder / "round").round_id == "r01"
+    (beside / "mine.ipynb").write_text("{}")
+    with pytest.raises(Refused, match=r"untracked: '[^']*notebooks/mine.ipynb'"):
+        three_lanes.freeze(open_folder / "again")
 
 
 def test_r10_not_a_repository(three_lanes: CampaignRepo, only: Only, open_folder: Path) -> None:
