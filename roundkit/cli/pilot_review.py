@@ -41,6 +41,10 @@ Blinded = Annotated[
 Note = Annotated[str, typer.Option(help="More about it.")]
 
 
+_MOST_MINUTES = 525_600.0
+"""A year: nobody reviews one candidate for longer."""
+
+
 class Found(StrEnum):
     """What a reviewer found, by the rubric."""
 
@@ -187,7 +191,9 @@ def record(
     pilot_dir: PilotDir,
     which: TupleOrCode,
     reviewer: Reviewer,
-    minutes: Annotated[float, typer.Option(min=0.0, help="How long it took, as the reviewer says.")],
+    minutes: Annotated[
+        float, typer.Option(min=0.0, max=_MOST_MINUTES, help="How long it took, as the reviewer says.")
+    ],
     judgement: Judged,
     blinded: Blinded,
     note: Note = "",

@@ -9,6 +9,7 @@ from roundkit.core.errors import Refused, refuse
 from roundkit.core.lines import append_line, create_exclusively
 from roundkit.evidence.pilot_layout import INTERVENTIONS
 from roundkit.models.pilot_review import Intervention, InterventionKind
+from roundkit.pilots.words import stated
 from roundkit.rules.pilot_interventions import intervention_refusals, next_intervention
 from roundkit.rules.pilot_lines import LinesProblem
 
@@ -38,7 +39,7 @@ def intervene(pilot: Path, trial: str, *, kind: InterventionKind, by: str, note:
         note: What was done; ``other`` needs one.
 
     Raises:
-        Refused: ``note-needed``; ``bad-ledger`` where the lines are not whole; and what
+        Refused: ``note-needed``; ``bad-words``; ``bad-ledger`` where the lines are not whole; and what
             :func:`roundkit.core.lines.append_line` refuses. Nothing is written then.
     """
     if refusals := intervention_refusals(kind, note):
@@ -47,7 +48,8 @@ def intervene(pilot: Path, trial: str, *, kind: InterventionKind, by: str, note:
 
     def entry(ledger: bytes) -> bytes:
         try:
-            made.append(next_intervention(ledger, kind=kind, by=by, note=note, at_utc=now_utc()))
+            with stated():
+                made.append(next_intervention(ledger, kind=kind, by=by, note=note, at_utc=now_utc()))
         except LinesProblem as problem:
             raise refuse(
                 "bad-ledger",

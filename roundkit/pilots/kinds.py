@@ -62,11 +62,11 @@ def kind_of_folder(root: Path) -> Kind:
 
 
 def _module(kind: object, place: str) -> Kind:
-    if kind not in _MODULES:
+    if not isinstance(kind, str) or kind not in _MODULES:
         raise refuse(
             "unknown-kind",
             f"there is no kind {kind!r} of pilot",
             place=place,
             remedy=f"kind: {' | '.join(_MODULES)}",
         )
-    return cast("Kind", import_module(_MODULES[str(kind)]))
+    return cast("Kind", import_module(_MODULES[kind]))

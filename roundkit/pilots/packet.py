@@ -18,7 +18,7 @@ from roundkit.models.pilot_evidence import TrialFiles
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_review import PacketFile, ReviewPacket
 from roundkit.rules.pilot_labels import labels_of, leak_refusals, leaks
-from roundkit.rules.pilot_reading import Bound, Ineligible, bind
+from roundkit.rules.pilot_reading import Bound, Ineligible, bind, raw
 from roundkit.rules.pilot_review_checks import check_packet
 
 DIFF, RUBRIC, FINGERPRINTS = "candidate.diff", "rubric.md", "fingerprints.json"
@@ -252,7 +252,9 @@ def _contents(
     except Ineligible as reason:
         raise refuse("no-candidate", reason.detail, place="packet") from reason
     rubric = folder.read(pilot_layout.task_input(slot.task, "rubric"))
-    prints = sorted(({"sha256": each.sha256, "size": each.size} for each in trial.record.files), key=str)
+    # The record binds every other file. Digests of those, or sizes, would tell whose prompts were the same.
+    bound = {"candidate": candidate, "record": digest_bytes(raw(trial.files, pilot_layout.RECORD))}
+    prints = [{"of": what, "sha256": sha256} for what, sha256 in bound.items()]
     files = {DIFF: diff, RUBRIC: rubric, FINGERPRINTS: canonical_bytes(prints)}
     record = ReviewPacket(
         format="roundkit-review-packet/1",

@@ -15,6 +15,7 @@ from roundkit.evidence import pilot_layout
 from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.pilot_review import Judgement, Review, ReviewMark, ReviewSession
 from roundkit.pilots.packet import Packet, find_packet, make_packet
+from roundkit.pilots.words import stated
 from roundkit.rules.pilot_clock import ClockReading, active_time
 from roundkit.rules.pilot_lines import LinesProblem, read_lines
 
@@ -80,14 +81,15 @@ def start_review(packet: Packet, reviewer: str, *, clock: Clock = host_clock) ->
     if _there(packet, pilot_layout.FINISHED):
         raise _finished(packet)
     at_ns, boot_id = clock()
-    session = ReviewSession(
-        format="roundkit-review-session/1",
-        packet_sha256=packet.sha256,
-        reviewer=reviewer,
-        started_utc=now_utc(),
-        started_ns=at_ns,
-        boot_id=boot_id,
-    )
+    with stated():
+        session = ReviewSession(
+            format="roundkit-review-session/1",
+            packet_sha256=packet.sha256,
+            reviewer=reviewer,
+            started_utc=now_utc(),
+            started_ns=at_ns,
+            boot_id=boot_id,
+        )
     try:
         create_exclusively(packet.pilot / packet.review / pilot_layout.SESSION, session.to_bytes())
         create_exclusively(packet.pilot / packet.review / pilot_layout.MARKS)
@@ -165,22 +167,23 @@ def finish_review(
     with held_lines(packet.pilot, f"{packet.review}/{pilot_layout.MARKS}", limit=MAX_MARKS_BYTES) as marks:
         at_ns, boot_id = clock()
         time = active_time(session, _marks(marks), ClockReading(at_ns, boot_id))
-        review = Review(
-            format="roundkit-review/1",
-            method="timed",
-            packet_sha256=packet.sha256,
-            session_sha256=digest_bytes(session_data),
-            marks_sha256=digest_bytes(marks),
-            reviewer=reviewer,
-            finished_utc=now_utc(),
-            finished_ns=at_ns,
-            boot_id=boot_id,
-            active_ms=time.active_ms,
-            unclear=time.unclear,
-            blinded=blinded,
-            judgement=judgement,
-            note=note,
-        )
+        with stated():
+            review = Review(
+                format="roundkit-review/1",
+                method="timed",
+                packet_sha256=packet.sha256,
+                session_sha256=digest_bytes(session_data),
+                marks_sha256=digest_bytes(marks),
+                reviewer=reviewer,
+                finished_utc=now_utc(),
+                finished_ns=at_ns,
+                boot_id=boot_id,
+                active_ms=time.active_ms,
+                unclear=time.unclear,
+                blinded=blinded,
+                judgement=judgement,
+                note=note,
+            )
         _write(packet, review)
     return review
 
@@ -200,22 +203,23 @@ def record_review(
             place="review",
             remedy="finish it with `roundkit pilot review finish`",
         )
-    review = Review(
-        format="roundkit-review/1",
-        method="stated",
-        packet_sha256=packet.sha256,
-        session_sha256=None,
-        marks_sha256=None,
-        reviewer=reviewer,
-        finished_utc=now_utc(),
-        finished_ns=None,
-        boot_id=None,
-        active_ms=round(minutes * _MS_IN_MINUTE),
-        unclear=None,
-        blinded=blinded,
-        judgement=judgement,
-        note=note,
-    )
+    with stated():
+        review = Review(
+            format="roundkit-review/1",
+            method="stated",
+            packet_sha256=packet.sha256,
+            session_sha256=None,
+            marks_sha256=None,
+            reviewer=reviewer,
+            finished_utc=now_utc(),
+            finished_ns=None,
+            boot_id=None,
+            active_ms=round(minutes * _MS_IN_MINUTE),
+            unclear=None,
+            blinded=blinded,
+            judgement=judgement,
+            note=note,
+        )
     _write(packet, review)
     return review
 

@@ -46,8 +46,9 @@ def test_wrong_words_are_told(tmp_path: Path) -> None:
     assert "no-pilot" in pilot("status", tmp_path, expect=3)
     assert "missing-file" in pilot("prepare", tmp_path / "none.yaml", "--out", tmp_path / "out", expect=3)
     files = PilotFiles(tmp_path)
-    files.draft.write_text("kind: another\n")
-    assert "unknown-kind" in pilot("prepare", files.draft, "--out", tmp_path / "out", expect=3)
+    for kind in ("another", "[paired]"):
+        files.draft.write_text(f"kind: {kind}\n")
+        assert "unknown-kind" in pilot("prepare", files.draft, "--out", tmp_path / "out", expect=3)
     both = ("--only", "a.b.1", "--setup", "a.b")
     assert "goes without --only" in pilot("run", tmp_path, *both, expect=2)
 

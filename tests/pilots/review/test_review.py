@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.pilot_folders import RECOVERED, REFUSED, REVIEWER, edit_json, eligibility_of, rebind, trial_of
 
+from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import host_clock
 from roundkit.core.errors import Refused
 from roundkit.evidence.pilot_reader import PilotReader
@@ -217,6 +218,47 @@ def test_p09_every_packet_at_once_lists_codes_alone(drifted: Path) -> None:
     assert [file.name for file in files] == ["candidate.diff", "rubric.md", "fingerprints.json"]
     with pytest.raises(Refused, match=r"\[exists\]"):
         copy_packet(packets[0], drifted.parent / "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "expect", "place"),
+    [
+        (("intervene", RECOVERED, "--kind", "restart", "--note", "\udcff"), 3, "--note"),
+        (("intervene", RECOVERED, "--kind", "restart", "--note", "x" * 2001), 3, "--note"),
+        (("intervene", RECOVERED, "--kind", "restart", "--by", "x" * 201), 3, "--by"),
+        (("review start", RECOVERED, "--reviewer", ""), 3, "--reviewer"),
+        (("review record", RECOVERED, "--reviewer", "r", "--minutes", "inf", "--judgement", "accept",
+          "--blinded"), 2, "--minutes"),
+        (("review record", RECOVERED, "--reviewer", "r", "--minutes", "1", "--judgement", "accept",
+          "--blinded", "--note", "\udcff"), 3, "--note"),
+    ],
+)  # fmt: skip
+def test_p09_words_that_fit_no_record_are_refused_with_their_place(
+    drifted: Path, words: tuple[str, ...], expect: int, place: str
+) -> None:
+    command, *more = words
+    done = subprocess.run(
+        [sys.executable, "-m", "roundkit", "pilot", *command.split(), str(drifted), *more],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    printed = done.stdout + done.stderr
+    assert "Traceback" not in printed
+    assert (done.returncode, place in printed) == (expect, True), printed
+    assert not list(drifted.glob("trials/*/review/[srm]*"))
+
+
+def test_p09_packets_do_not_show_which_candidates_are_of_one_variant(drifted: Path) -> None:
+    """Candidates of one variant had the same prompt: its digest, or its size, would put them together."""
+    make_all(drifted)
+    shown = [json.loads(packet.read("fingerprints.json")) for packet in all_packets(drifted)]
+    records = [row["sha256"] for rows in shown for row in rows if row["of"] == "record"]
+    assert len(set(records)) == len(shown) == 8
+    assert {row["of"] for rows in shown for row in rows} == {"candidate", "record"}
+    assert not any("size" in row for rows in shown for row in rows)
+    trial = trial_of(drifted, RECOVERED)
+    prompt = digest_bytes((trial / "prompt.md").read_bytes()).encode()
+    assert not any(prompt in packet.read("fingerprints.json") for packet in all_packets(drifted))
+    assert digest_bytes((trial / "record.json").read_bytes()) in records
 
 
 def test_p09_a_packet_that_was_begun_and_not_written_whole_stays_so(drifted: Path) -> None:
