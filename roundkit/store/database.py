@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from roundkit.store.steps import StepTable
 from roundkit.store.tickets import TicketTable
 
 _BUSY_MS = 10_000
+_LOOK_AGAIN_S = 0.005
 
 
 class RoundStore:
@@ -105,7 +107,24 @@ def open_store(path: Path, *, read_only: bool = False) -> RoundStore:
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     connection.execute("PRAGMA foreign_keys = ON")
     if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _log_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         migrate(connection)
     return RoundStore(connection)
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Have the database written ahead, so that readers and the writer do not wait for each other.
+
+    Two that make the same database at once meet here, and SQLite lets neither of them wait for the other.
+    """
+    until = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            return

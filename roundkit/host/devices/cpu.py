@@ -6,8 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from roundkit.host.devices.base import Binding, DeviceState, Reading
 from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, limit_problem
 from roundkit.host.devices.machine import processor_name
@@ -82,6 +80,9 @@ def _frequency_mhz(folder: Path) -> float | None:
 
 def _temperature_c() -> float | None:
     """Return the hottest sensor of the processor package, where the machine shows any."""
+    # Models name devices, and what reads evidence on another system has no such counters.
+    import psutil
+
     try:
         sensors = psutil.sensors_temperatures()
     except (AttributeError, OSError):

@@ -7,8 +7,6 @@ import platform
 from functools import cache
 from pathlib import Path
 
-import psutil
-
 from roundkit.core.canonical import digest_json
 
 _GIB = 1 << 30
@@ -18,6 +16,9 @@ _CARDS = Path("/sys/class/net")
 
 def machine_identity() -> str:
     """Return the machine's hardware as one line: processor, number of cores, memory in whole GiB."""
+    # Models name devices, and what reads evidence on another system has no such counters.
+    import psutil
+
     cores = os.cpu_count() or 0
     memory_gib = round(psutil.virtual_memory().total / _GIB)
     return f"{processor_name()}, {cores} cores, {memory_gib} GiB"
