@@ -5,7 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-WORKERS ?= 2
+# Most tests wait for processes of their own, so that twice the cores are kept busy; long ones fill a core each.
+WORKERS ?= 4
+LONG_WORKERS ?= 2
 DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1
@@ -43,7 +45,7 @@ test: $(READY) ## Run the tests (minutes)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis and not gpu"
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	@$(BIN)/python -m pytest -n $(LONG_WORKERS) -m slow
 
 test-clis: $(READY) ## Run the real agents against a stub provider (installs them: some 900 MB in build/clis)
 	@PYTHONPATH=tests $(BIN)/python -m clis.install build/clis
