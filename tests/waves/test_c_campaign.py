@@ -79,7 +79,9 @@ def assert_campaign(campaign: CampaignFolder, scratch: Path) -> None:
     assert sorted(banked) == sorted(right_drafts(campaign))
     assert len(banked) > len(campaign.read_wave("0001").targets)
     rows = campaign.ledger()
-    assert [(row.tag, row.mode) for row in rows] == [(f"{number:04d}", "wave") for number in range(1, 6)]
+    # One row a wave; a wave whose stragglers take longer may be handed on, and gated, after the next one.
+    told = sorted((row.tag, row.mode) for row in rows)
+    assert told == [(f"{number:04d}", "wave") for number in range(1, 6)]
     assert sum(row.banked for row in rows) == len(banked)
     assert {row.commit for row in rows if row.banked} == {commit.commit for commit in commits}
     assert all(row.traffic is not None and row.traffic.requests > 0 for row in rows)
