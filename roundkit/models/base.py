@@ -32,7 +32,8 @@ Argv = Annotated[tuple[Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")],
 """A program and its arguments; no program can be started with a NUL in one."""
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 PositiveSeconds = Annotated[float, Field(gt=0.0)]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+"""A number from 0 on that canonical JSON holds exactly (RFC 8785 counts in doubles)."""
 Provenance = Literal["scripted", "stub", "replay", "person", "model"]
 
 

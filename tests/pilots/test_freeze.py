@@ -221,6 +221,7 @@ def test_an_input_that_cannot_be_frozen_is_named(
         (lambda c: c.update(python="/nowhere/python"), "interpreter-missing"),
         (lambda c: c.update(wrong=1), "unknown-key"),
         (lambda c: c.update(seed=-1), "wrong-value"),
+        (lambda c: c.update(seed=2**53), "wrong-value"),
     ],
 )
 def test_a_draft_that_makes_no_sense_is_refused_with_its_place(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from support.killing import (
     wait_for,
 )
 from support.program import BENCH, BUILD
+from support.small_disk import fill, mounted_disk
 from support.synthetic import knob, scripted_lane
 
 from roundkit.audit import audit_round
@@ -162,30 +162,8 @@ def test_r25_a_second_round_starts_from_the_new_incumbent_and_retries_what_retur
 @pytest.fixture
 def small_disk(open_folder: Path) -> Iterator[Path]:
     """A file system of 48 MiB of its own."""
-    disk = open_folder / "disk"
-    disk.mkdir(mode=0o711)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=48m,mode=0711", "tmpfs", disk], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        if "ROUNDKIT_CI" in os.environ:
-            pytest.fail("this machine cannot mount a tmpfs: " + mounted.stderr.decode())
-        pytest.skip("mounting a small tmpfs needs root")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Write to a disk until nothing more fits."""
-    path = disk / "filler"
-    with path.open("wb", buffering=0) as stream:
-        for size in (1 << 20, 1 << 12):
-            try:
-                while True:
-                    stream.write(b"\0" * size)
-            except OSError:
-                continue
-    return path
+    with mounted_disk(open_folder, 48) as disk:
+        yield disk
 
 
 def test_r26_a_full_disk_pauses_the_queue_and_loses_nothing(open_folder: Path, small_disk: Path) -> None:

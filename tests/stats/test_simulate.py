@@ -39,7 +39,7 @@ def orders(row: np.ndarray) -> list[Order]:
 @pytest.mark.parametrize("world", [QUIET, SHARED_MACHINE, NOISY_NEIGHBOUR], ids=lambda w: w.name)
 @pytest.mark.parametrize("cap", [10, 20, 40])
 @pytest.mark.parametrize("sigma", [0.01, 0.03])
-def test_m01_fault_13_24_a_a_passes_at_the_stated_rate(world: World, cap: int, sigma: float) -> None:
+def test_m01_fault_13_fault_24_a_a_passes_at_the_stated_rate(world: World, cap: int, sigma: float) -> None:
     found = simulate(world, sigma, early_stopping(cap), experiments=EXPERIMENTS, seed=cap)
     assert found.pass_rate <= at_most(FALSE_PASS)
     assert found.loss_rate <= at_most(FALSE_PASS)

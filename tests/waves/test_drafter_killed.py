@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.killing import run_to_end, start, wait_for
+from support.small_disk import fill, mounted_disk
 from support.wave_campaigns import WaveCampaign, target, wave_campaign
 from support.wave_provider import wave_provider
 
@@ -171,30 +170,8 @@ def test_w09_a_slow_gate_leaves_the_fleet_busy(open_folder: Path) -> None:
 @pytest.fixture
 def small_disk(open_folder: Path) -> Iterator[Path]:
     """A file system of 8 MiB of its own."""
-    disk = open_folder / "disk"
-    disk.mkdir(mode=0o711)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0711", "tmpfs", disk], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        if "ROUNDKIT_CI" in os.environ:
-            pytest.fail("this machine cannot mount a tmpfs: " + mounted.stderr.decode())
-        pytest.skip("mounting a small tmpfs needs root")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Write to a disk until nothing more fits."""
-    path = disk / "filler"
-    with path.open("wb", buffering=0) as stream:
-        for size in (1 << 20, 1 << 12):
-            try:
-                while True:
-                    stream.write(b"\0" * size)
-            except OSError:
-                continue
-    return path
+    with mounted_disk(open_folder, 8) as disk:
+        yield disk
 
 
 def test_w10_a_full_disk_holds_the_drafter_up_and_loses_nothing(open_folder: Path, small_disk: Path) -> None:
