@@ -17,9 +17,12 @@ POLICY_EVIDENCE := evidence/knobs/pilots/p-versus-s
 WAVES := /tmp/roundkit-waves-evidence
 REPORTS := audit_evidence explore_ledger pilot_report policy_report round_report waves_report
 
+# Tests start thousands of processes, and each would compile again what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-clis test-gpu chaos bench lint format lock evidence policy-evidence waves-evidence \
-  clean
+.PHONY: help env demo example test test-slow test-clis test-gpu chaos bench docs docs-links lint format lock evidence \
+  policy-evidence waves-evidence dist clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -40,6 +43,10 @@ $(READY): requirements.lock pyproject.toml
 
 demo: $(READY) ## Run a whole round on real code, to an HTML report
 	@$(BIN)/roundkit demo --out $(DEMO)
+
+# Fetches two releases of a public package, and takes some thirty minutes.
+example: $(READY) ## Replay two releases of a public package, and write docs/example.md anew
+	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python -m worked_example
 
 test: $(READY) ## Run the tests (minutes)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis and not gpu"
@@ -62,7 +69,14 @@ chaos: $(READY) ## Kill coordinators and wrappers at random (KILLS, SEED) and co
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos --kills $(KILLS) --seed $(SEED)
 
 bench: $(READY) ## Measure roundkit's own speed and write docs/performance.md anew (ROWS="scope submit" for some)
-	@PYTHONPATH=tests $(BIN)/python -m bench --measurement docs/measurement.md $(ROWS)
+	@PYTHONPATH=tests $(BIN)/python -m bench --measurement docs/explanation/measurement.md $(ROWS)
+
+docs: $(READY) ## Build the pages into build/docs, offline; a warning or a link that leads nowhere fails
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -b html -d build/docs-trees docs build/docs
+	@echo build/docs/index.html
+
+docs-links: $(READY) ## Ask whether the pages elsewhere that the docs name are still there (needs a network)
+	@$(BIN)/python -m sphinx -q -n -b linkcheck -d build/docs-trees docs build/docs-links
 
 lint: $(READY) ## Check style, types and import directions
 	@$(BIN)/ruff check .
@@ -74,8 +88,10 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# From 4.25 on, `import jsonschema` builds a parser of IRIs that nothing here asks for: a second for every notebook,
+# kernel, report and chart. The lock file holds it back; whoever installs roundkit elsewhere takes what is newest.
 lock: $(READY) ## Write the lock file anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --extra cluster --group dev \
+	@echo 'jsonschema<4.25' | $(BIN)/uv pip compile --constraint /dev/stdin --quiet --upgrade --universal --python-version 3.11 --generate-hashes --extra cluster --group dev \
 	  --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 # In a neutral folder and with the system's interpreter, so that no author's paths are published.
@@ -106,6 +122,14 @@ waves-evidence: $(READY) ## Regenerate the committed wave campaign alone
 	@rm -rf evidence/c-functions
 	@cp -r $(WAVES)/export evidence/c-functions
 	@$(BIN)/roundkit notebook waves_report --out notebooks/waves_report.ipynb
+
+# From a clone, so that nothing but what is committed is built.
+dist: $(READY) ## Build wheel and source distribution of the last commit into dist/
+	@rm -rf build/dist dist
+	@git clone --quiet . build/dist
+	@$(BIN)/uv build --quiet --python $(BIN)/python --no-build-isolation --out-dir dist build/dist
+	@rm -rf build/dist
+	@ls dist
 
 clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-import pytest
+from typer.testing import CliRunner
 
-from roundkit.audit import audit_pilot, audit_round
-from roundkit.audit.policy import audit_policy
+from roundkit.cli.app import app
 from roundkit.evidence import find_evidence
+from roundkit.evidence.kinds import evidence_kind
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = [folder for folder in find_evidence(ROOT / "evidence") if "pilots" not in folder.parts]
-PILOTS = sorted((ROOT / "evidence").glob("*/pilots/*/plan.json"))
+EVERY_KIND = {
+    "evidence/agent-task-comparison/pilots/published-2026-09-13": "paired",
+    "evidence/c-functions": "waves",
+    "evidence/code-search/rounds/r01": "round",
+    "evidence/knobs/pilots/p-versus-s": "policy",
+}
 
 
-def test_there_is_evidence_of_a_demo_round() -> None:
-    assert [folder.relative_to(ROOT).as_posix() for folder in FOLDERS] == ["evidence/code-search/rounds/r01"]
+def test_n09_there_is_evidence_of_every_kind_and_nothing_else() -> None:
+    rounds = [folder for folder in find_evidence(ROOT / "evidence") if "pilots" not in folder.parts]
+    pilots = [path.parent for path in (ROOT / "evidence").glob("*/pilots/*/p*.json")]
+    waves = [path.parent for path in (ROOT / "evidence").glob("*/waves-index.json")]
+    found = {folder.relative_to(ROOT).as_posix(): evidence_kind(folder) for folder in rounds + pilots + waves}
+    assert dict(sorted(found.items())) == EVERY_KIND
 
 
-def test_p10_the_committed_pilots_audit() -> None:
-    folders = sorted(path.parent for path in (ROOT / "evidence").glob("*/pilots/*/published.json"))
-    assert [folder.name for folder in folders] == ["published-2026-09-13"]
-    assert [check for folder in folders for check in audit_pilot(folder).failures] == []
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_n09_committed_evidence_audits(folder: Path) -> None:
-    assert [check for check in audit_round(folder).checks if not check.passed] == []
-
-
-def test_p11_there_is_evidence_of_a_policy_pilot_and_it_audits() -> None:
-    assert [plan.parent.relative_to(ROOT).as_posix() for plan in PILOTS] == [
-        "evidence/knobs/pilots/p-versus-s"
-    ]
-    for plan in PILOTS:
-        assert audit_policy(plan.parent).failures == ()
+def test_n09_one_command_audits_all_committed_evidence() -> None:
+    done = CliRunner().invoke(app, ["audit", *(str(ROOT / path) for path in EVERY_KIND), "--json"])
+    reports = json.loads(done.stdout)
+    failures = [(report["subject"], check) for report in reports for check in report["checks"]]
+    assert [row for row in failures if not row[1]["passed"]] == []
+    assert done.exit_code == 0
+    assert [report["subject"] for report in reports] == [Path(path).name for path in EVERY_KIND]

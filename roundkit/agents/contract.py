@@ -189,6 +189,9 @@ class Meter(Protocol):
     def poll(self, state: StateReader) -> AgentEnd | None:
         """Look at the agent's own files, every few seconds; return why the run must stop, or None."""
 
+    def told(self) -> Usage:
+        """Return what was told so far; an audit reads an archived stream again and asks for this."""
+
     def result(self, output: AgentOutput) -> AgentResult:
         """Say what the whole run used and why it ended."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.agents.contract import AgentCommand, AgentTask, Driver, DryRun
 from roundkit.agents.lane_boundary import LaneFacts, LaneGrant, lane_grant
 from roundkit.core.errors import refuse
-from roundkit.host.confine import Limits, Network
+from roundkit.host.confine import CpuSet, Limits, Network
 from roundkit.models.lane_agent import LaneAgent
 
 
@@ -25,6 +25,7 @@ class LanePlace:
         log: Folder for what it says; made for the run.
         limits: What it may use.
         scratch: Where a task has a gateway and so no clone: folder for its working folder; null otherwise.
+        cpus: Cores that it is bound to, while others are measured on; null for any.
     """
 
     home: Path
@@ -32,6 +33,7 @@ class LanePlace:
     log: Path
     limits: Limits
     scratch: Path | None = None
+    cpus: CpuSet | None = None
 
 
 def find_program(driver: Driver, agent: LaneAgent) -> Path:
@@ -64,16 +66,47 @@ def key_values(command: AgentCommand, agent: LaneAgent, *, outside: Mapping[str,
     Raises:
         Refused: ``key-missing``: a key is not set.
     """
-    missing = [name for name in command.key_variables if not outside.get(name)]
+    return inherited(
+        command.key_variables,
+        agent.pass_variables,
+        outside,
+        outside_is="the environment of launch",
+        place="agent.key_variables",
+        alone="launch",
+    )
+
+
+def inherited(
+    keys: Sequence[str],
+    passed: Sequence[str],
+    outside: Mapping[str, str],
+    *,
+    outside_is: str,
+    place: str,
+    alone: str,
+) -> dict[str, str]:
+    """Return variables by name: keys, which have to be set, and others where they are.
+
+    Args:
+        keys: Names of the keys.
+        passed: Names of the others.
+        outside: Where they are taken from.
+        outside_is: What that is called.
+        place: Where the plan names the keys.
+        alone: For which command alone a key is to be set.
+
+    Raises:
+        Refused: ``key-missing``: a key is not set.
+    """
+    missing = [name for name in keys if not outside.get(name)]
     if missing:
         raise refuse(
             "key-missing",
-            f"the environment of launch has no {', '.join(missing)}",
-            place="agent.key_variables",
-            remedy="set it for launch alone, e.g. by your password manager's `run` command",
+            f"{outside_is} has no {', '.join(missing)}",
+            place=place,
+            remedy=f"set it for {alone} alone, e.g. by your password manager's `run` command",
         )
-    names = (*agent.pass_variables, *command.key_variables)
-    return {name: outside[name] for name in names if name in outside}
+    return {name: outside[name] for name in (*passed, *keys) if name in outside}
 
 
 def grant_of(

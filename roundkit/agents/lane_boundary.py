@@ -16,10 +16,13 @@ from pathlib import Path, PurePosixPath
 
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import refuse
-from roundkit.host.confine import Execution, Limits, Mount, Network, confined_execute
+from roundkit.host.confine import CpuSet, Execution, Limits, Mount, Network, confined_execute
 
 HOME = Path("/home/lane")
 """The agent's home inside; what it keeps there is the lane's alone and stays for its next attempt."""
+
+COPIES = ".credentials"
+"""End of the name of the folder with an agent's credentials, beside its home, while it runs."""
 
 _READ_ONLY = (".roundkit/lane.json", ".roundkit/round", ".roundkit/status")
 _SCRATCH = ".roundkit/scratch"
@@ -136,7 +139,7 @@ def lane_grant(facts: LaneFacts) -> LaneGrant:
             "TMPDIR": str(clone / _SCRATCH if at is None else at),
         },
         network=facts.network,
-        copies=facts.home.with_name(f"{facts.home.name}.credentials"),
+        copies=facts.home.with_name(f"{facts.home.name}{COPIES}"),
     )
 
 
@@ -158,6 +161,7 @@ def bound_lane(
     *,
     deadline: Deadline,
     limits: Limits,
+    cpus: CpuSet | None = None,
     stdin: int | None = None,
     stdout: int | None = None,
     stop: int | None = None,
@@ -172,6 +176,7 @@ def bound_lane(
         grant: What it is given.
         deadline: When everything of it ends, children in sessions of their own included.
         limits: What it may use.
+        cpus: Cores that it is bound to; None for any.
         stdin: Pipe or socket for its standard input instead of nothing.
         stdout: Pipe or socket for its standard output, which is then not captured.
             Both are taken over, as by :func:`confined_execute`.
@@ -202,6 +207,7 @@ def bound_lane(
             deadline=deadline,
             env=grant.env,
             limits=limits,
+            cpus=cpus,
             network=grant.network,
             stdin=stdin,
             stdout=stdout,

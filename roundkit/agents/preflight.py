@@ -36,7 +36,7 @@ class _Questions:
         """
         grant = grant_of(self.task, self.command, self.place, inherited={}, network=False)
         deadline = Deadline.after(min(_WITHIN_S, self.task.remaining_s))
-        done = bound_lane(argv, grant, deadline=deadline, limits=self.place.limits)
+        done = bound_lane(argv, grant, deadline=deadline, limits=self.place.limits, cpus=self.place.cpus)
         if (done.end_reason, done.exit_code) != ("exited", 0):
             raise self.failure(f"{what} failed: {_how_it_ended(done)}")
         return f"{done.stdout_tail}\n{done.stderr_tail}"

@@ -127,6 +127,7 @@ def _execute(
                 grant,
                 deadline=deadline,
                 limits=ready.place.limits,
+                cpus=ready.place.cpus,
                 stdin=input_read,
                 stdout=output_write,
                 stop=watch.stop_read,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +12,12 @@ from typing import Literal, get_args
 import polars as pl
 
 import roundkit
+from roundkit.analysis.catalog import any_table, check_any
 from roundkit.analysis.columns import TABLES
-from roundkit.analysis.door import check_frame
+from roundkit.analysis.frame_checks import known_in
 from roundkit.analysis.places import FRAMES_FILE
 from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.files import atomic_write, takes_no_file, whole_folder
 
 Format = Literal["parquet", "csv", "json"]
 FRAMES_FORMAT = "roundkit-frames/1"
@@ -39,26 +39,24 @@ def write_frames(frames: Mapping[str, pl.LazyFrame], folder: Path, form: Format 
 
     Raises:
         Refused: ``unknown-format``, ``exists``, ``nothing-to-write``, ``unknown-table``, ``malformed`` for an
-            export whose rows are damaged, or what :func:`check_frame` raises.
-        RoundkitError: a file cannot be written, and nothing of the folder is there then.
+            export whose rows are damaged, or what :func:`roundkit.analysis.check_frame` raises.
+        OSError, RoundkitError: a file cannot be written, and nothing of the folder is there then.
     """
     if form not in get_args(Format):
         raise refuse("unknown-format", f"there is no format {form!r}", remedy=" or ".join(get_args(Format)))
     if not _is_free(folder):
         raise refuse("exists", f"{folder} exists", place=str(folder), remedy="name a folder that does not")
-    checked = {table: _collected(known(table), frame) for table, frame in frames.items()}
+    checked = {table: _collected(any_table(table), frame) for table, frame in frames.items()}
     filled = {table: frame for table, frame in checked.items() if frame.height}
     if not filled:
         raise refuse("nothing-to-write", "every one of these frames is empty", place=str(folder))
-    with _whole(folder) as partial:
+    with whole_folder(folder) as partial:
         for table, frame in filled.items():
-            try:
+            with explain_unwritten(partial / f"{table}.{form}", shown=folder / f"{table}.{form}"):
                 _write(frame, partial / f"{table}.{form}", form)
-            except pl.exceptions.PolarsError as error:
-                raise RoundkitError(f"{folder / table}.{form} cannot be written: {error}") from error
         if form == "parquet":
             about = {"format": FRAMES_FORMAT, "tables": sorted(filled), "tool_version": roundkit.__version__}
-            (partial / FRAMES_FILE).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
+            atomic_write(partial / FRAMES_FILE, (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
     return [folder / f"{table}.{form}" for table in filled]
 
 
@@ -70,11 +68,31 @@ def read_frames(path: Path) -> dict[str, pl.LazyFrame]:
             file named after its table.
 
     Raises:
-        Refused: ``unknown-table``, ``malformed``, or what :func:`check_frame` raises.
+        Refused: ``unknown-table``, ``malformed``, or what :func:`roundkit.analysis.check_frame` raises.
     """
     files = [path] if path.is_file() else sorted(path.glob("*.parquet"))
     parts = [] if path.is_file() else [path / table for table in TABLES if (path / table).is_dir()]
     return {file.stem: _scan(file) for file in (*files, *parts)}
+
+
+@contextmanager
+def explain_unwritten(file: Path, *, shown: Path) -> Iterator[None]:
+    """Say plainly why polars could not write a file; of a full disk it says ``Invalid thrift``, or panics.
+
+    Args:
+        file: The file.
+        shown: What to call it.
+
+    Raises:
+        OSError: the folder takes no file any more, as when its disk is full.
+        RoundkitError: anything else.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if (why := takes_no_file(file.parent)) is not None:
+            raise OSError(why.errno, why.strerror, str(shown)) from error
+        raise RoundkitError(f"{shown} cannot be written: {error}") from error
 
 
 def scan_parts(folder: Path) -> pl.LazyFrame:
@@ -94,17 +112,15 @@ def known(table: str) -> str:
     Raises:
         Refused: ``unknown-table``.
     """
-    if table not in TABLES:
-        raise refuse("unknown-table", f"there is no frame {table!r}", remedy=f"one of {', '.join(TABLES)}")
-    return table
+    return known_in(TABLES, table)
 
 
 def _scan(file: Path) -> pl.LazyFrame:
     try:
         if file.is_dir():
-            return check_frame(known(file.stem), scan_parts(file))
+            return check_any(file.stem, scan_parts(file))
         # A path is a path: brackets in it are no pattern, and "a=b" is no column.
-        return check_frame(known(file.stem), pl.scan_parquet(file, glob=False, hive_partitioning=False))
+        return check_any(file.stem, pl.scan_parquet(file, glob=False, hive_partitioning=False))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise refuse(
             "malformed", f"{file.name} is no Parquet file: {error}", place=str(file), remedy="export it anew"
@@ -121,7 +137,7 @@ def _is_free(folder: Path) -> bool:
 
 def _collected(table: str, frame: pl.LazyFrame) -> pl.DataFrame:
     try:
-        return check_frame(table, frame).collect()
+        return check_any(table, frame).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise refuse(
             "malformed",
@@ -151,19 +167,3 @@ def _for_csv(schema: pl.Schema) -> Iterable[pl.Expr]:
             yield pl.when(runs).then(pl.format("'{}", column)).otherwise(column).alias(name)
         else:
             yield column
-
-
-@contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
-    """Give a folder beside the wanted one, and put it in place once it is full."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own: two exports at once may not write into one folder.
-    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.partial")
-    partial.mkdir()
-    try:
-        yield partial
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

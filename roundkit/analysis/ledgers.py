@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from roundkit.analysis.columns import TABLES, schema_of
-from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import Format, known, read_frames, write_frames
+from roundkit.analysis.frame_checks import check_frame
 from roundkit.analysis.places import Place, find_places
 from roundkit.analysis.rows import ROWS
 from roundkit.core.errors import Refused, RoundkitError, refuse
@@ -129,9 +129,11 @@ class Ledgers:
         """
         return self.table(table).collect().to_pandas()
 
-    def export(self, folder: Path, form: Format = "parquet", tables: Iterable[str] = TABLES) -> list[Path]:
+    def export(
+        self, folder: str | Path, form: Format = "parquet", tables: Iterable[str] = TABLES
+    ) -> list[Path]:
         """Write frames into a new folder; see :func:`roundkit.analysis.write_frames`."""
-        return write_frames({name: self.table(name) for name in tables}, folder, form)
+        return write_frames({name: self.table(name) for name in tables}, Path(folder), form)
 
     def only(self, campaign: str) -> Ledgers:
         """Return these ledgers with one campaign's rows alone; an empty name means all."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 
 import roundkit
-from roundkit.analysis.door import check_frame
-from roundkit.analysis.exported import FRAMES_FORMAT, known
+from roundkit.analysis.exported import FRAMES_FORMAT, explain_unwritten, known
+from roundkit.analysis.frame_checks import check_frame
 from roundkit.analysis.places import FRAMES_FILE
 from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
@@ -46,7 +46,7 @@ def add_parts(
     Raises:
         Refused: ``unknown-table``, ``exists``: the folder has the table as one file, or what
             :func:`check_frame` raises.
-        OSError: a part cannot be written.
+        OSError, RoundkitError: a part cannot be written.
     """
     if (folder / f"{known(table)}.parquet").exists():
         raise refuse(
@@ -77,7 +77,8 @@ def _write_parts(
     while rows.height >= size or (last and rows.height):
         part = place / f"part-{number:05d}.parquet"
         beside = part.with_name(f".{part.name}.tmp")
-        rows.head(size).drop("campaign").write_parquet(beside, row_group_size=_ROWS_A_GROUP)
+        with explain_unwritten(beside, shown=part):
+            rows.head(size).drop("campaign").write_parquet(beside, row_group_size=_ROWS_A_GROUP)
         beside.rename(part)
         yield part
         rows, number = rows.slice(size), number + 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from roundkit.analysis.door import check_columns
+from roundkit.analysis.frame_checks import check_columns, known_in
 from roundkit.analysis.pilot_columns import PILOT_TABLES
 from roundkit.audit.pilot_source import PilotSource, open_pilot
 from roundkit.models.pilot_cohort import Observation
@@ -101,6 +101,15 @@ class PilotFrames:
             for each in self.source.findings
         )
         return self._frame("pilot_findings", rows)
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """Return a frame by its name.
+
+        Raises:
+            Refused: ``unknown-table``.
+        """
+        frame: pl.LazyFrame = getattr(self, known_in(PILOT_TABLES, name).removeprefix("pilot_"))
+        return frame
 
     @property
     def _pilot(self) -> Row:

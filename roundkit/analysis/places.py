@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from roundkit.core.errors import refuse
 
@@ -16,6 +16,7 @@ FRAMES_FILE = "frames.json"
 
 _ENDING = ".parquet"
 Kind = Literal["evidence", "round", "frames"]
+Wanted = TypeVar("Wanted")
 
 
 @dataclass(frozen=True, order=True)
@@ -43,7 +44,8 @@ def find_places(wanted: Iterable[str | Path]) -> list[Place]:
         raise refuse(
             "no-ledger",
             f"no evidence, no round and no exported frames at {', '.join(str(each) for each in asked)}",
-            remedy="name a round directory, an evidence folder, an export, or a folder above them",
+            remedy="name a round directory, an evidence folder, an export, or a folder above them: `roundkit "
+            "prepare`, `close` and `export` make them",
         )
     return found
 
@@ -53,6 +55,36 @@ def nearest(wanted: str) -> str:
     here = Path.cwd()
     found = (str(folder / wanted) for folder in (here, *here.parents) if _roots(folder / wanted))
     return next(found, wanted)
+
+
+def folders_below(
+    wanted: str | Path, kind_of: Callable[[Path, frozenset[str]], Wanted | None]
+) -> Iterator[tuple[Path, Wanted]]:
+    """Yield every folder of a kind at, below or matching a place; no link is followed, none inside another.
+
+    Args:
+        wanted: A folder, or a glob over some.
+        kind_of: Says what a folder is from the names of its files; null to look below it.
+    """
+    waiting = _roots(wanted)
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = {entry.name: entry for entry in listing}
+        except OSError:
+            continue
+        kind = kind_of(
+            folder, frozenset(name for name, entry in entries.items() if entry.is_file(follow_symlinks=False))
+        )
+        if kind is not None:
+            yield folder, kind
+            continue
+        waiting.extend(
+            folder / name
+            for name, entry in entries.items()
+            if not name.startswith(".") and entry.is_dir(follow_symlinks=False)
+        )
 
 
 def _roots(wanted: str | Path) -> list[Path]:
@@ -67,36 +99,17 @@ def _below(root: Path) -> Iterator[Place]:
         if root.suffix == _ENDING:
             yield Place(root, "frames")
         return
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = {entry.name: entry for entry in listing}
-        except OSError:
-            continue
-        kind = _kind_of(entries)
-        if kind is not None:
-            yield Place(folder, kind)
-            continue
-        waiting.extend(
-            folder / name
-            for name, entry in entries.items()
-            if not name.startswith(".") and entry.is_dir(follow_symlinks=False)
-        )
+    found: Iterator[tuple[Path, Kind]] = folders_below(root, _kind_of)
+    for folder, kind in found:
+        yield Place(folder, kind)
 
 
-def _kind_of(entries: dict[str, os.DirEntry[str]]) -> Kind | None:
-    """Say what a folder is, by the names in it."""
-    if _is_file(entries.get("index.json")):
+def _kind_of(folder: Path, names: frozenset[str]) -> Kind | None:
+    """Say what a folder is, by the names of the files in it."""
+    if "index.json" in names:
         return "evidence"
-    if _is_file(entries.get("evidence-pointer.json")):
+    store = folder / "store"
+    is_round = "round-plan.json" in names and store.is_dir() and not store.is_symlink()
+    if is_round or "evidence-pointer.json" in names:
         return "round"
-    store = entries.get("store")
-    if _is_file(entries.get("round-plan.json")) and store and store.is_dir(follow_symlinks=False):
-        return "round"
-    return "frames" if _is_file(entries.get(FRAMES_FILE)) else None
-
-
-def _is_file(entry: os.DirEntry[str] | None) -> bool:
-    return entry is not None and entry.is_file(follow_symlinks=False)
+    return "frames" if FRAMES_FILE in names else None

@@ -10,7 +10,6 @@ _TEXT = pl.String()
 _TIME = pl.Datetime("us", "UTC")
 _INT = pl.Int64()
 _FLOAT = pl.Float64()
-_BOOL = pl.Boolean()
 
 _WAVE = (
     Column("campaign", _TEXT, "", "campaign id"),

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 from pydantic import ValidationError
 
-from roundkit.analysis.door import check_columns
+from roundkit.analysis.frame_checks import check_columns, known_in
 from roundkit.analysis.wave_columns import WAVE_TABLES
-from roundkit.core.errors import refuse
 from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
 from roundkit.models.wave_records import Rejected
@@ -75,10 +74,7 @@ class WaveFrames:
         Raises:
             Refused: ``unknown-table``.
         """
-        if name not in WAVE_TABLES:
-            remedy = f"one of {', '.join(WAVE_TABLES)}"
-            raise refuse("unknown-table", f"there is no frame {name!r}", remedy=remedy)
-        frame: pl.LazyFrame = getattr(self, name)
+        frame: pl.LazyFrame = getattr(self, known_in(WAVE_TABLES, name))
         return frame
 
     def to_pandas(self, table: str) -> pd.DataFrame:

@@ -31,6 +31,9 @@ def _attempt_problems(material: Material) -> Iterator[Disagreement]:
                 f"lane {record.binding.lane}",
                 f"attempt {record.binding.ordinal} was reserved before the plan was frozen or after the end",
             )
+    reserved = [record.reserved_utc for record in ledger.attempts]
+    if reserved != sorted(reserved):
+        yield Disagreement("round-ledger.json", "attempts are not in the order of their reservation")
     for problem in authority_problems(plan, ledger.attempts):
         yield Disagreement("round-ledger.json", problem)
     for lane in plan.lanes:

@@ -9,6 +9,8 @@ from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.experiment import Lease
 from roundkit.rules import record_checks
+from roundkit.rules.device_checks import limit_problems
+from roundkit.rules.process_checks import confinement_problems, end_problems
 from roundkit.rules.record_checks import RecordCheck
 
 
@@ -34,14 +36,20 @@ def check_experiments(material: Material) -> list[Check]:
         ),
         *conclude(
             "confinement",
-            _each(material, record_checks.confinement_problems),
+            _each(material, confinement_problems),
             "every run within a boundary on record",
         ),
+        *conclude("ends", _each(material, end_problems), "every process ended as its trial says"),
         *conclude("sides", _side_problems(material), "files unchanged during every experiment"),
         *conclude(
             "times",
             _each(material, record_checks.time_problems),
             "trials lie within experiments, experiments within leases",
+        ),
+        *conclude(
+            "devices",
+            _device_problems(material),
+            "readings are of the leased devices, which qualified",
         ),
         *conclude("leases", _lease_problems(material), "no device had two holders at a time"),
     ]
@@ -81,6 +89,16 @@ def _side_problems(material: Material) -> Iterator[Disagreement]:
         yield differs(
             "round-plan.json", "incumbent_tree", material.plan.incumbent_tree, built[material.plan.incumbent]
         )
+
+
+def _device_problems(material: Material) -> Iterator[Disagreement]:
+    yield from _each(material, record_checks.device_problems)
+    machines: dict[str, str] = {}
+    for record in material.experiments.values():
+        yield from limit_problems(record, material.plan.device_sets)
+        known = machines.setdefault(record.machine_sha256 or "", record.machine)
+        if known != record.machine:
+            yield differs(record.experiment_id, "machine", record.machine, known)
 
 
 def _lease_problems(material: Material) -> Iterator[Disagreement]:

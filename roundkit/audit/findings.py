@@ -34,7 +34,7 @@ class AuditReport:
 
     Attributes:
         subject: The folder's name, without the path that leads to it.
-        digest: The evidence digest; None when the index could not be read.
+        digest: The evidence digest; None when the index could not be read, or nothing is decided yet.
         checks: In the order in which they were made.
     """
 

@@ -8,7 +8,10 @@ from roundkit.audit.findings import Check
 from roundkit.core.errors import RoundkitError
 from roundkit.evidence.problem import EvidenceProblem
 
-BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
+BROKEN = (
+    RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, AssertionError,
+    RuntimeError, OSError,
+)  # fmt: skip
 """What reading or recomputing forged evidence may raise."""
 
 

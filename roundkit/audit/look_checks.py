@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.models.experiment import ExperimentRecord
-from roundkit.rules.looks import session_noise
+from roundkit.rules.drift import measured_on
+from roundkit.rules.looks import noise_where
 from roundkit.rules.record_checks import look_problems
 
 
@@ -37,6 +38,12 @@ def _noise_problems(material: Material, record: ExperimentRecord) -> Iterator[Di
     # Of checks that had ended, the last may not have been on record yet: one runs at a time. Nothing starts
     # before the first.
     least = max(done - 1, min(done, 1))
-    possible = [session_noise(checks[:known], gates) for known in range(least, done + 1)]
+    places = {
+        one.experiment: measured_on(material.experiments[one.experiment])
+        for one in checks
+        if one.experiment in material.experiments
+    }
+    here = measured_on(record)
+    possible = [noise_where(here, checks[:known], places, gates) for known in range(least, done + 1)]
     if noise not in possible:
         yield differs(record.experiment_id, "noise between sessions", noise, possible[-1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from roundkit.audit.event_checks import repeated_event_problems
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.evidence.events import Event
@@ -62,6 +63,50 @@ def _event_problems(material: Material) -> Iterator[Disagreement]:
         if record.experiment_id not in started:
             yield Disagreement(record.experiment_id, "has a late record and was never started")
     yield from _resume_problems(material)
+    yield from repeated_event_problems(material)
+    yield from _untold_problems(material)
+
+
+def _untold_problems(material: Material) -> Iterator[Disagreement]:
+    """Whatever a record says was done has its event, and no such event is about anything else."""
+    events = material.evidence.events
+    for kind, wanted in _follows(material).items():
+        told = {_named_by(event) for event in events if event.kind == kind}
+        for name in sorted(wanted - told):
+            yield Disagreement("events.jsonl", f"has no {kind} of {name}, which the records show")
+        for name in sorted(told - wanted):
+            yield Disagreement("events.jsonl", f"has an {kind} of {name}, which no record shows")
+
+
+def _follows(material: Material) -> dict[str, set[str]]:
+    """Return what each kind of event has to be about, by the records."""
+    ledger, records = material.ledger, material.experiments.values()
+    checks = {check.experiment for check in ledger.aa_checks}
+    rejected = {ticket.ticket for ticket in ledger.tickets if ticket.reject_cause is not None}
+    queued = {
+        str(event.fields.get("ticket"))
+        for event in material.evidence.events
+        if event.kind == "intake" and event.fields.get("state") == "queued"
+    }
+    attempts = [(f"{one.binding.lane} {one.binding.ordinal}", one) for one in ledger.attempts]
+    return {
+        "aa": checks,
+        "aa-broke": {one.experiment_id for one in records if one.purpose == "aa"} - checks,
+        "experiment-finished": {one.experiment_id for one in records if one.purpose not in {"aa", "ticket"}},
+        "build-rejected": rejected & queued,
+        "attempt-reserved": {name for name, _ in attempts},
+        "attempt-claimed": {name for name, one in attempts if one.claimed_utc is not None},
+        "attempt-settled": {name for name, one in attempts if one.phase == "settled"},
+        "attempt-cancelled": {name for name, one in attempts if one.phase == "cancelled"},
+    }
+
+
+def _named_by(event: Event) -> str:
+    """Return what an event is about, as :func:`_follows` names it."""
+    fields = event.fields
+    if event.kind.startswith("attempt-"):
+        return f"{fields.get('lane')} {fields.get('ordinal')}"
+    return str(fields.get("ticket" if event.kind == "build-rejected" else "experiment"))
 
 
 def _resume_problems(material: Material) -> Iterator[Disagreement]:

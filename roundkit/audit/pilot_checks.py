@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
+from roundkit.audit.pilot_ledger_checks import ledger_problems
 from roundkit.audit.pilot_material import PilotMaterial, findings_of, read_or_none
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.files import tree_digest
 from roundkit.evidence import pilot_layout as layout
+from roundkit.evidence.pilot_inputs import bound_inputs
+from roundkit.evidence.plan_seal import SEAL
 from roundkit.evidence.problem import EvidenceProblem
-from roundkit.models.pilot_cohort import Observation
-from roundkit.models.pilot_trial import ReplayRecord, TrialRecord, TrialStart
+from roundkit.models.pilot_trial import TrialRecord, TrialStart
 from roundkit.rules.pilot_matrix import matrix_findings, order_notes
 from roundkit.rules.pilot_order import schedule, schedule_digest
-from roundkit.rules.pilot_outcome import acceptance_of, same_acceptance
 from roundkit.rules.pilot_summary import totals
 
 _BENIGN = ("missing", "stated", "not-blinded", "clock")
@@ -30,9 +31,10 @@ def is_pending(check: Check) -> bool:
 
 def check_plan(material: PilotMaterial) -> list[Check]:
     """Check that the schedule is the one that follows from the plan, and is bound by its digest."""
-    return conclude(
-        "plan", _plan_problems(material), f"{len(material.plan.schedule)} tuples, in the frozen order"
-    )
+    plan = material.plan
+    without = "" if plan.is_sealed else f"; {plan.format} has no seal, so only its attempts name its digest"
+    agreed = f"{len(plan.schedule)} tuples, in the frozen order{without}"
+    return conclude("plan", _plan_problems(material), agreed)
 
 
 def check_inputs(material: PilotMaterial) -> list[Check]:
@@ -50,9 +52,20 @@ def check_matrix(material: PilotMaterial) -> list[Check]:
         for each in matrix_findings(plan, attempts, plan_sha256=material.cohort.digest)
     ]
     found += _setup_problems(material)
-    late = order_notes(plan, attempts)
+    found += _stray_files(material)
+    late = order_notes(attempts, material.chain.order)
     order = f"; started out of the frozen order: {', '.join(late)}" if late else ", in the frozen order"
     return conclude("tuples", found, f"{len(plan.schedule)} tuples, each exactly once{order}")
+
+
+def check_chain(material: PilotMaterial) -> list[Check]:
+    """Check that each attempt names the record of the one before it, so that none was taken out.
+
+    What a start says of ledgers has to stand in them still.
+    """
+    chain = material.chain
+    agreed = f"{len(chain.order)} attempts, each names the record before it; head {chain.head or 'none yet'}"
+    return conclude("chain", [*chain.problems, *ledger_problems(material)], agreed)
 
 
 def check_archives(material: PilotMaterial) -> list[Check]:
@@ -72,12 +85,6 @@ def check_calls(material: PilotMaterial) -> list[Check]:
     """Check the numbers of calls against the calls that the wire shows."""
     count = sum(len(row.gateway) for row in material.cohort.observations)
     return conclude("calls", _call_problems(material), f"{count} calls, each as the wire shows it")
-
-
-def check_acceptance(material: PilotMaterial) -> list[Check]:
-    """Check that acceptance follows from the checks, and that each was decided again with the same result."""
-    decided = sum(row.acceptance is not None for row in material.cohort.observations)
-    return conclude("acceptance", _acceptance_problems(material), f"{decided} candidates, each decided twice")
 
 
 def check_eligibility(material: PilotMaterial) -> list[Check]:
@@ -111,6 +118,8 @@ def check_findings(material: PilotMaterial) -> list[Check]:
 
 def _plan_problems(material: PilotMaterial) -> Iterator[Disagreement]:
     plan = material.plan
+    if (said := material.reader.seal_problem(plan)) is not None:
+        yield Disagreement(SEAL, said)
     tasks = [frozen.task.id for frozen in plan.tasks]
     variants = [frozen.variant.id for frozen in plan.variants]
     wanted = schedule(tasks, variants, plan.repetitions, plan.seed)
@@ -125,23 +134,12 @@ def _plan_problems(material: PilotMaterial) -> Iterator[Disagreement]:
 
 
 def _input_problems(material: PilotMaterial) -> Iterator[Disagreement]:
-    plan = material.plan
-    for frozen in plan.tasks:
-        task = frozen.task.id
-        yield from _tree(material, layout.task_input(task, "fixture"), frozen.fixture_sha256)
-        yield from _file(material, layout.task_input(task, "prompt"), frozen.prompt_sha256)
-        yield from _file(material, layout.task_input(task, "rubric"), frozen.rubric_sha256)
-        for check, sha256 in frozen.hidden_sha256.items():
-            yield from _tree(material, layout.task_input(task, f"hidden/{check}"), sha256)
-        if frozen.drift_sha256 is not None:
-            yield from _file(material, layout.task_input(task, "drift"), frozen.drift_sha256)
-    for variant in plan.variants:
-        if variant.guide_sha256 is not None:
-            yield from _file(material, layout.variant_guide(variant.variant.id), variant.guide_sha256)
-    for tool, sha256 in plan.tools_sha256.items():
-        yield from _tree(material, layout.tool_files(tool), sha256)
-    if plan.scripts_sha256 is not None:
-        yield from _tree(material, layout.SCRIPTS, plan.scripts_sha256)
+    for bound in bound_inputs(material.plan):
+        yield from (_tree if bound.is_folder else _file)(material, bound.name, bound.sha256)
+    known = [bound.name for bound in bound_inputs(material.plan)]
+    for name in material.reader.files_below(layout.INPUTS):
+        if not any(name == each or name.startswith(f"{each}/") for each in known):
+            yield Disagreement(name, "is no input that the plan binds")
 
 
 def _setup_problems(material: PilotMaterial) -> Iterator[Disagreement]:
@@ -157,6 +155,15 @@ def _setup_problems(material: PilotMaterial) -> Iterator[Disagreement]:
             if (said.tuple_id, said.attempt, said.plan_sha256) != (None, name, material.cohort.digest):
                 detail = f"[renamed] its {file} is of {said.attempt}, at {said.tuple_id or 'no tuple'}"
                 yield Disagreement(folder, detail)
+
+
+def _stray_files(material: PilotMaterial) -> Iterator[Disagreement]:
+    """Yield what lies among the attempts and is no folder of one."""
+    reader = material.reader
+    for folder in (*reader.trial_folders(), *reader.setup_folders()):
+        path = reader.root / folder
+        if path.is_symlink() or not path.is_dir():
+            yield Disagreement(folder, "[extra] is no folder of an attempt")
 
 
 def _file(material: PilotMaterial, name: str, sha256: str) -> Iterator[Disagreement]:
@@ -223,64 +230,6 @@ def _call_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         if (row.calls, row.failed_calls) != (len(row.gateway), failed):
             stands = f"{row.calls} calls, {row.failed_calls} failed"
             yield differs(row.tuple_id, "record.json", stands, f"{len(row.gateway)} calls, {failed} failed")
-
-
-def _acceptance_problems(material: PilotMaterial) -> Iterator[Disagreement]:
-    for row in material.cohort.observations:
-        acceptance = row.record.acceptance if row.record is not None else None
-        if acceptance is None:
-            continue
-        wanted = [check.id for check in material.plan.task(row.slot.task).task.checks]
-        if [check.check for check in acceptance.checks] != wanted:
-            yield Disagreement(row.tuple_id, "the checks are not those of the plan")
-        computed = acceptance_of(acceptance.candidate_sha256, acceptance.checks)
-        if computed.outcome != acceptance.outcome:
-            yield differs(row.tuple_id, "acceptance", acceptance.outcome, computed.outcome)
-        found = row.files.candidate_sha256 if row.files is not None else None
-        if found != acceptance.candidate_sha256:
-            yield differs(row.tuple_id, "the archived candidate", acceptance.candidate_sha256, found)
-        yield from _replay_problems(row)
-    yield from _stray_replays(material)
-
-
-def _replay_problems(row: Observation) -> Iterator[Disagreement]:
-    acceptance = row.record.acceptance if row.record is not None else None
-    if not row.replays:
-        yield Disagreement(
-            row.tuple_id, "[not-replayed] acceptance was never decided again: roundkit pilot replay"
-        )
-    for replay in row.replays:
-        if acceptance is None or replay.acceptance.outcome != acceptance.outcome or not replay.agrees:
-            again = replay.acceptance.outcome
-            yield differs(row.tuple_id, "acceptance", acceptance.outcome if acceptance else None, again)
-        elif replay.acceptance.candidate_sha256 != acceptance.candidate_sha256:
-            yield Disagreement(row.tuple_id, "acceptance was decided again over another candidate")
-        elif not same_acceptance(acceptance, replay.acceptance):
-            yield Disagreement(
-                row.tuple_id, "a replay says that it agrees, and its checks came out another way"
-            )
-
-
-def _stray_replays(material: PilotMaterial) -> Iterator[Disagreement]:
-    """Yield replays that cannot be read, or are of nothing that was decided."""
-    known = {
-        (row.tuple_id, row.record.attempt)
-        for row in material.cohort.observations
-        if row.record is not None and row.record.acceptance is not None
-    }
-    for name in material.reader.names(layout.REPLAYS):
-        if name.startswith("."):
-            continue  # begun, and not written
-        where = f"{layout.REPLAYS}/{name}"
-        try:
-            replay = material.reader.record(where, ReplayRecord)
-        except EvidenceProblem as problem:
-            yield Disagreement(where, f"[{problem.refusals[0].code}] {problem.refusals[0].message}")
-            continue
-        if (replay.tuple_id, replay.attempt) not in known:
-            yield Disagreement(
-                where, f"is of no attempt that was decided: {replay.tuple_id}, {replay.attempt}"
-            )
 
 
 def _finding_problems(material: PilotMaterial) -> Iterator[Disagreement]:

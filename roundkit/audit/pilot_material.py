@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,13 +21,15 @@ from roundkit.models.pilot_findings import AuthoredFinding, Finding, FindingsFil
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_review import Intervention, Review
 from roundkit.models.pilot_trial import ReplayRecord, TrialRecord, TrialStart
+from roundkit.rules.pilot_calls import checked_calls
+from roundkit.rules.pilot_chain import Chain
 from roundkit.rules.pilot_eligibility import eligibility
 from roundkit.rules.pilot_interventions import read_interventions
 from roundkit.rules.pilot_lines import LinesProblem
-from roundkit.rules.pilot_matrix import Attempt
+from roundkit.rules.pilot_matrix import Attempt, attempts_chain
+from roundkit.rules.pilot_overlap import count_once
 from roundkit.rules.pilot_reading import Ineligible, bind, parsed, raw
 from roundkit.rules.pilot_taxonomy import findings
-from roundkit.rules.pilot_told import checked_calls
 
 _REVIEW = f"{layout.REVIEW}/{layout.FINISHED}"
 
@@ -41,6 +43,7 @@ class PilotMaterial:
         plan: The frozen plan.
         cohort: Every expected tuple with what came of it.
         attempts: Every folder of attempts within the matrix, by name.
+        chain: Those and the setup attempts in the order in which they were made.
         authored: Findings that a person wrote.
     """
 
@@ -48,6 +51,7 @@ class PilotMaterial:
     plan: PairedPlan
     cohort: Cohort
     attempts: tuple[Attempt, ...]
+    chain: Chain
     authored: tuple[AuthoredFinding, ...]
 
 
@@ -59,9 +63,10 @@ def read_pilot(path: Path) -> PilotMaterial:
             observation.
     """
     reader = PilotReader(path)
-    plan = reader.plan()
+    plan = reader.plan_as_it_lies()
     digest = digest_bytes(reader.read(layout.PLAN))
     replays = _replays(reader)
+    observations = [_observation(reader, plan, slot, replays) for slot in plan.schedule]
     cohort = Cohort(
         pilot_id=plan.pilot_id,
         campaign_id=plan.campaign_id,
@@ -73,10 +78,12 @@ def read_pilot(path: Path) -> PilotMaterial:
         repetitions=plan.repetitions,
         plan=plan,
         published=None,
-        observations=tuple(_observation(reader, plan, slot, replays) for slot in plan.schedule),
+        observations=_each_time_once(observations),
         setup=tuple(_setup(reader, folder) for folder in reader.setup_folders()),
     )
-    return PilotMaterial(reader, plan, cohort, tuple(_attempts(reader)), _authored(reader))
+    attempts = tuple(_attempts(reader, reader.trial_folders()))
+    chain = attempts_chain((*attempts, *_attempts(reader, reader.setup_folders())))
+    return PilotMaterial(reader, plan, cohort, attempts, chain, _authored(reader))
 
 
 def tokens_of(agent: AgentRun | None) -> Tokens:
@@ -93,8 +100,8 @@ def tokens_of(agent: AgentRun | None) -> Tokens:
     )
 
 
-def _attempts(reader: PilotReader) -> Iterator[Attempt]:
-    for folder in reader.trial_folders():
+def _attempts(reader: PilotReader, folders: Sequence[str]) -> Iterator[Attempt]:
+    for folder in folders:
         if not reader.names(folder):
             continue
         start = read_or_none(reader, f"{folder}/{layout.START}", TrialStart)
@@ -151,6 +158,13 @@ def _observation(
         replays=tuple(replay for replay in replays if replay.attempt == record.attempt),
         files=files,
     )
+
+
+def _each_time_once(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """Return observations without the review time that one person spent on several of them at once."""
+    pairs = [(row.eligibility, row.files) for row in observations if row.files is not None]
+    decided = {each.tuple_id: each for each in count_once(pairs)}
+    return tuple(replace(row, eligibility=decided.get(row.tuple_id, row.eligibility)) for row in observations)
 
 
 def _review(files: TrialFiles) -> Review | None:

@@ -32,10 +32,12 @@ def open_pilot(path: Path) -> PilotSource:
     """Open a pilot's folder, of one that is not finished too.
 
     Raises:
-        EvidenceProblem: there is no plan, and no published cohort, that can be read.
+        EvidenceProblem: there is no plan, and no published cohort, that can be read; ``plan-changed``.
     """
-    if PilotReader(path).is_published:
+    reader = PilotReader(path)
+    if reader.is_published:
         cohort = read_published(path)
         return PilotSource(path, cohort, findings(cohort))
+    reader.plan()
     material = read_pilot(path)
     return PilotSource(path, material.cohort, findings_of(material))

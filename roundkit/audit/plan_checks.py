@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.core.canonical import digest_bytes
+from roundkit.models.ledger import RoundLedger
+from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.disagreement import compare_run_specs
 from roundkit.rules.run_spec import run_spec_of
 
@@ -47,8 +49,8 @@ def _digest_problems(material: Material) -> Iterator[Disagreement]:
             yield differs(where, what, stands, computed)
     if not plan.frozen_utc <= ledger.closed_utc <= index.exported_utc:
         yield Disagreement("round-ledger.json", "the round was not frozen, closed and exported in this order")
-    if ledger.opened_utc > ledger.closed_utc:
-        yield Disagreement("round-ledger.json", "the round was closed before it was opened")
+    if ledger.opened_utc != plan.frozen_utc:
+        yield differs("round-ledger.json", "opened_utc", ledger.opened_utc, plan.frozen_utc)
 
 
 def _secret_problems(material: Material) -> Iterator[Disagreement]:
@@ -85,7 +87,12 @@ def _gate_problems(material: Material) -> Iterator[Disagreement]:
 
 
 def _lane_problems(material: Material) -> Iterator[Disagreement]:
-    plan, ledger, where = material.plan, material.ledger, "round-plan.json"
+    yield from _planned_lane_problems(material.plan)
+    yield from _recorded_lane_problems(material.plan, material.ledger)
+
+
+def _planned_lane_problems(plan: RoundPlan) -> Iterator[Disagreement]:
+    where = "round-plan.json"
     entries = {entry.id: entry for entry in plan.campaign.search_plan}
     planned = [lane.id for lane in plan.lanes]
     if len(set(planned)) != len(planned):
@@ -101,6 +108,10 @@ def _lane_problems(material: Material) -> Iterator[Disagreement]:
             yield Disagreement(where, f"lane {lane.id} does not carry the plane and hypothesis of its entry")
         if lane.deadline_utc > plan.deadline_utc:
             yield Disagreement(where, f"lane {lane.id} ends after the round")
+
+
+def _recorded_lane_problems(plan: RoundPlan, ledger: RoundLedger) -> Iterator[Disagreement]:
+    planned = [lane.id for lane in plan.lanes]
     if [record.lane for record in ledger.lanes] != planned:
         yield differs("round-ledger.json", "lanes", [record.lane for record in ledger.lanes], planned)
         return

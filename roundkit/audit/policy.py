@@ -2,58 +2,76 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
+from roundkit.audit.guard import failures, guarded
+from roundkit.audit.head_check import posted_head
 from roundkit.audit.policy_material import PolicyMaterial, RunMaterial, read_policy
 from roundkit.audit.policy_rounds import check_rounds
 from roundkit.core.canonical import digest_bytes
-from roundkit.core.errors import RoundkitError
+from roundkit.core.progress import SILENT, Progress
+from roundkit.core.yamlfile import load_yaml, plain
 from roundkit.evidence import EvidenceProblem
 from roundkit.evidence import policy_layout as layout
+from roundkit.evidence.plan_seal import SEAL, seal_problem
+from roundkit.evidence.policy_files import run_files
+from roundkit.models.campaign import CampaignPlan
+from roundkit.rules.pilot_chain import Chain, chain_of
 from roundkit.rules.policy_order import policy_schedule, schedule_digest
 from roundkit.rules.policy_result import decision_of
-from roundkit.rules.policy_run import derive_run
+from roundkit.rules.policy_run import derive_run, run_link
 
-_BROKEN = (RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AssertionError, OSError)
+_OLDER = "roundkit-policy-run/1"
 
 
-def audit_policy(path: Path, *, expect: str | None = None) -> AuditReport:
+def audit_policy(
+    path: Path, *, expect: str | None = None, head: str | None = None, progress: Progress = SILENT
+) -> AuditReport:
     """Recompute everything in a policy pilot's folder.
 
     Args:
         path: The pilot's folder.
         expect: The digest of ``decision.json`` as it was published elsewhere.
+        head: The head as it was posted after a run: the digest of what was then the last record.
+        progress: Shows how many kinds of checks are done.
 
     Returns:
         Every check with what agreed or did not. Nothing found wrong in the folder raises.
     """
     name = path.resolve().name
-    try:
-        material = read_policy(path)
-    except EvidenceProblem as found:
-        return AuditReport(name, None, tuple(_failures("files", found)))
     families: tuple[tuple[str, Callable[[PolicyMaterial], list[Check]]], ...] = (
         ("files", _check_files),
         ("plan", _check_plan),
         ("matrix", _check_matrix),
+        ("chain", _check_chain),
         ("rounds", check_rounds),
         ("runs", _check_runs),
         ("decision", _check_decision),
     )
-    digest = material.decision.digest() if material.decision else None
-    checks = _expected(digest, expect)
-    for family, check in families:
-        checks += _guarded(family, partial(check, material))
+    with progress.task(f"audit of {name}", len(families) + 1, "kinds of checks") as task:
+        try:
+            material = read_policy(path)
+        except EvidenceProblem as found:
+            return AuditReport(name, None, tuple(failures("files", found)))
+        task.advance()
+        digest = material.decision.digest() if material.decision else None
+        checks = [*_expected(digest, expect), *posted_head(_chain(material), head)]
+        for family, check in families:
+            checks += guarded(family, partial(check, material))
+            task.advance()
     return AuditReport(name, digest, tuple(checks))
 
 
 def _expected(digest: str | None, expect: str | None) -> list[Check]:
     if expect is None:
-        return [Check("digest", True, layout.DECISION, f"digest {digest}; none was given to expect")]
-    found = [Disagreement(layout.DECISION, f"digest {digest}, expected {expect}")]
+        there = f"digest {digest}" if digest is not None else "nothing is decided yet"
+        return [Check("digest", True, layout.DECISION, f"{there}; none was given to expect")]
+    found = [Disagreement(layout.DECISION, f"digest {digest or 'none yet'}, expected {expect}")]
     return conclude("digest", [] if digest == expect else found, "digest as expected")
 
 
@@ -70,8 +88,8 @@ def _check_files(material: PolicyMaterial) -> list[Check]:
 
 def _check_plan(material: PolicyMaterial) -> list[Check]:
     plan, found = material.plan, []
-    if material.seal != layout.seal_bytes(digest_bytes(material.plan_bytes)):
-        found.append(Disagreement(layout.SEAL, "does not name the digest of the plan"))
+    if (said := seal_problem(material.plan_bytes, material.seal)) is not None:
+        found.append(Disagreement(SEAL, said))
     if digest_bytes(material.campaign_bytes) != plan.campaign_sha256:
         found.append(Disagreement(layout.CAMPAIGN, "not the campaign file that was frozen"))
     schedule = policy_schedule(plan.seed, plan.repetitions)
@@ -79,6 +97,19 @@ def _check_plan(material: PolicyMaterial) -> list[Check]:
         found.append(Disagreement(layout.PLAN, "the schedule is not the one that follows from the seed"))
     if plan.campaign.campaign_id != plan.campaign_id:
         found.append(Disagreement(layout.PLAN, "the campaign is another one"))
+    if (
+        CampaignPlan.model_validate(plain(load_yaml(material.campaign_bytes, place=layout.CAMPAIGN)))
+        != plan.campaign
+    ):
+        found.append(Disagreement(layout.PLAN, "its campaign is not what the campaign file says"))
+    lanes = [lane.id for lane in plan.round.lanes]
+    if len(set(lanes)) != len(lanes):
+        found.append(Disagreement(layout.PLAN, "two lanes have one id"))
+    found += [
+        Disagreement(f"{run.folder}/{layout.START}", "was started before the plan was frozen")
+        for run in material.runs
+        if run.start is not None and run.start.started_utc < plan.frozen_utc
+    ]
     return conclude("plan", found, f"{len(schedule)} runs in the order that follows from the seed")
 
 
@@ -91,7 +122,25 @@ def _check_matrix(material: PolicyMaterial) -> list[Check]:
     ]
     for run in material.runs:
         found += _bindings(run, material.plan.digest())
+    found += _one_after_the_other(material)
     return conclude("matrix", found, f"{len(there)} runs, each once")
+
+
+def _chain(material: PolicyMaterial) -> Chain:
+    return chain_of([run_link(run.slot, run.start, run.record) for run in material.runs])
+
+
+def _check_chain(material: PolicyMaterial) -> list[Check]:
+    chain = _chain(material)
+    orders = {run.slot.run_id: run.slot.order for run in material.runs}
+    places = [orders[name] for name in chain.order]
+    turn = (
+        "in the frozen order" if places == sorted(places) else f"run as {' '.join(chain.order)}, out of order"
+    )
+    agreed = (
+        f"{len(chain.order)} runs, {turn}, each names the record before it; head {chain.head or 'none yet'}"
+    )
+    return conclude("chain", chain.problems, agreed)
 
 
 def _bindings(run: RunMaterial, plan: str) -> Iterator[Disagreement]:
@@ -110,7 +159,29 @@ def _bindings(run: RunMaterial, plan: str) -> Iterator[Disagreement]:
             yield Disagreement(where, f"is of run {record.run_id} or of another plan")
     if run.start is not None and run.start.order != run.slot.order:
         yield Disagreement(f"{run.folder}/{layout.START}", "is of another place in the order")
+    both = [(layout.LAUNCH, run.launch.clock, run.launch.launched_utc)] if run.launch is not None else []
+    both += [(layout.END, run.end.clock, run.end.noted_utc)] if run.end is not None else []
+    for name, clock, moment in both:
+        if clock is not None and clock.utc != moment:
+            yield Disagreement(f"{run.folder}/{name}", "is of another moment on its two clocks")
     yield from _clock(run)
+
+
+def _one_after_the_other(material: PolicyMaterial) -> Iterator[Disagreement]:
+    """Yield times that went back: within a run, or from one run to the one that was started after it."""
+    by_name = {run.slot.run_id: run for run in material.runs}
+    before: datetime | None = None
+    for name in _chain(material).order:
+        run = by_name[name]
+        moments = [before, run.start.started_utc if run.start else None]
+        for view in run.rounds:
+            moments += [view.plan.frozen_utc, view.ledger.closed_utc]
+        moments.append(run.end.noted_utc if run.end else None)
+        known = [moment for moment in moments if moment is not None]
+        if any(later < earlier for earlier, later in itertools.pairwise(known)):
+            what = "its times, or the step from the run before it, go back: a clock was set, or one is forged"
+            yield Disagreement(run.folder, what)
+        before = known[-1] if known else before
 
 
 def _clock(run: RunMaterial) -> Iterator[Disagreement]:
@@ -134,8 +205,11 @@ def _check_runs(material: PolicyMaterial) -> list[Check]:
     for run in material.runs:
         if run.end is None or run.record is None:
             continue
-        moment = run.launch.launched_utc if run.launch else None
-        computed = derive_run(material.plan, run.slot, run.end, moment, run.views())
+        # The older format binds none of the run's own files, and knows one clock alone.
+        one_clock = run.launch is None or run.launch.clock is None
+        older = run.record.format == _OLDER and one_clock
+        files = None if older else run_files(material.path / run.folder)
+        computed = derive_run(material.plan, run.slot, run.end, run.launch, run.views(), files)
         for name in type(computed).model_fields:
             stands, follows = getattr(run.record, name), getattr(computed, name)
             if stands != follows:
@@ -161,18 +235,3 @@ def _check_decision(material: PolicyMaterial) -> list[Check]:
         if getattr(material.decision, name) != getattr(computed, name)
     ]
     return conclude("decision", found, f"{computed.decision}, from {len(material.records)} records")
-
-
-def _failures(name: str, found: EvidenceProblem) -> Iterator[Check]:
-    for refusal in found.refusals:
-        yield Check(name, False, refusal.place, f"[{refusal.code}] {refusal.message}")
-
-
-def _guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
-    """A folder that does not even fit the rules' assumptions disagrees, whatever the rule raised."""
-    try:
-        return check()
-    except EvidenceProblem as found:
-        return list(_failures(family, found))
-    except _BROKEN as error:
-        return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]

@@ -11,6 +11,7 @@ from typing import TypeVar
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 from roundkit.evidence import policy_layout as layout
 from roundkit.evidence.folder import EvidenceFolder
+from roundkit.evidence.plan_seal import SEAL
 from roundkit.evidence.problem import problem
 from roundkit.models.base import Record
 from roundkit.models.policy_plan import PolicyPlan, PolicySlot
@@ -20,7 +21,7 @@ from roundkit.rules.policy_run import RoundView
 _MOST_BYTES = 16 << 20
 _MOST_NAMES = 10_000
 _RUN_FILES = frozenset({layout.START, layout.LAUNCH, layout.END, layout.RECORD, layout.ROUNDS, layout.BROKEN})
-_TOP = frozenset({layout.PLAN, layout.SEAL, layout.CAMPAIGN, layout.DECISION, layout.RUNS})
+_TOP = frozenset({layout.PLAN, SEAL, layout.CAMPAIGN, layout.DECISION, layout.RUNS})
 
 RecordType = TypeVar("RecordType", bound=Record)
 
@@ -91,7 +92,7 @@ def read_policy(path: Path) -> PolicyMaterial:
     folder = EvidenceFolder(path)
     plan_bytes = folder.read(layout.PLAN, limit=_MOST_BYTES)
     plan = _parse(PolicyPlan, plan_bytes, layout.PLAN)
-    seal = folder.read(layout.SEAL, limit=_MOST_BYTES)
+    seal = folder.read(SEAL, limit=_MOST_BYTES)
     campaign = folder.read(layout.CAMPAIGN, limit=_MOST_BYTES)
     problems: list[EvidenceProblem] = []
     extra = [name for name in _names(path) if name not in _TOP and name != layout.WORK]

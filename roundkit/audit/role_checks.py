@@ -11,6 +11,8 @@ from roundkit.audit.material import Material
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.measurement import Purpose
 from roundkit.rules.device_class import class_of
+from roundkit.rules.remeasure import is_measured_again
+from roundkit.rules.verdict import decide
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,24 @@ def _problems(material: Material) -> Iterator[Disagreement]:
     for experiment_id, times in used.items():
         if times > 1:
             yield Disagreement(experiment_id, f"stands for {times} measurements")
+    yield from _unnamed_problems(material, roles)
     yield from _first_step_problems(material)
     yield from _class_problems(material)
     yield from _standalone_problems(material)
+
+
+def _unnamed_problems(material: Material, roles: list[_Role]) -> Iterator[Disagreement]:
+    """What was measured to its end decided: a ledger cannot say that it was not measured, or leave it out."""
+    unnamed = {role.subject for role in roles if not role.named and role.purpose != "standalone"}
+    known = {role.subject for role in roles}
+    for subject in sorted({one.subject for one in material.experiments.values() if one.purpose != "aa"}):
+        records = material.of_subject(subject)
+        if subject in known and subject not in unnamed:
+            continue
+        verdict = decide(records[-1], material.spec)
+        if not is_measured_again(records[-1], verdict, records[:-1], material.spec.gates):
+            last = records[-1].experiment_id
+            yield Disagreement(last, "was measured to its end, and the ledger does not name it")
 
 
 def _class_problems(material: Material) -> Iterator[Disagreement]:

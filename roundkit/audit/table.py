@@ -16,11 +16,10 @@ def render(report: AuditReport, console: Console | None = None) -> None:
 
 def as_table(report: AuditReport) -> Table:
     """Return the checks as a table; untrusted text in it is inert and printable."""
-    verdict = "every check passed" if report.passed else f"{len(report.failures)} checks FAILED"
+    failed = len(report.failures)
+    verdict = "every check passed" if report.passed else f"{failed} check{'s' if failed > 1 else ''} FAILED"
     title = f"{_plain(report.subject)}: {verdict}"
-    table = Table(
-        title=title, caption=f"evidence {report.digest or 'without a readable index'}", expand=False
-    )
+    table = Table(title=title, caption=f"evidence {report.digest or 'without a digest'}", expand=False)
     table.add_column("check", no_wrap=True)
     table.add_column("result", no_wrap=True)
     table.add_column("where", overflow="fold")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
-from roundkit.models.ledger import TicketRecord
+from roundkit.models.ledger import BEYOND_THE_CAP, RejectCause, TicketRecord
 from roundkit.rules.admission import admission_problem
 from roundkit.rules.identity import ticket_key, ticket_name
 
 _SYMLINK = "120000"
-_BEFORE_THE_CAP = frozenset({"cap", "late"})
+_IN_THE_MANIFEST: frozenset[RejectCause] = frozenset({"scope", "protected-path"})
+"""Causes that the manifest shows by itself."""
 
 
 def check_tickets(material: Material) -> list[Check]:
@@ -24,6 +25,9 @@ def check_tickets(material: Material) -> list[Check]:
             "ticket names", _identity_problems(material), f"{len(tickets)} tickets and their manifests"
         ),
         *conclude("ticket states", _state_problems(material), "every accepted ticket has one verdict"),
+        *conclude(
+            "commands", _command_problems(material), "build, probe and smoke as planned, each ended well"
+        ),
         *conclude("scope", _scope_problems(material, accepted), f"{len(accepted)} accepted candidates"),
         *conclude(
             "blobs", _blob_problems(material), f"{len(material.evidence.blob_digests)} submitted files"
@@ -74,6 +78,33 @@ def _state_problems(material: Material) -> Iterator[Disagreement]:
         # One that was interrupted may be rejected when it is built anew; one that was measured may not.
         if rejected and any(one.outcome == "complete" for one in material.of_subject(ticket.ticket)):
             yield Disagreement(ticket.ticket, "was rejected and measured")
+    yield from _rejection_problems(material)
+
+
+def _command_problems(material: Material) -> Iterator[Disagreement]:
+    """Yield tickets whose commands are not the planned ones, or did not end as the ticket's state says."""
+    campaign = material.plan.campaign
+    planned = [
+        step
+        for step, wanted in (
+            ("build", campaign.build),
+            ("import-path", campaign.target_package),
+            ("smoke", campaign.smoke),
+        )
+        if wanted is not None
+    ]
+    for ticket in material.ledger.tickets:
+        ran = [log.step for log in ticket.commands]
+        failed = [log.step for log in ticket.commands if not log.succeeded]
+        if ticket.state != "rejected":
+            measured = bool(material.of_subject(ticket.ticket))
+            if failed or (ran != planned and (measured or ran)):
+                yield differs(ticket.ticket, "commands", ran, planned)
+        elif ticket.reject_cause in planned:
+            if failed != [ticket.reject_cause] or ran[-1:] != failed:
+                yield differs(ticket.ticket, "the command that failed", failed, ticket.reject_cause)
+        elif failed:
+            yield differs(ticket.ticket, "the command that failed", failed, "none")
 
 
 def _scope_problems(material: Material, accepted: list[TicketRecord]) -> Iterator[Disagreement]:
@@ -121,9 +152,31 @@ def _deadline_problems(material: Material) -> Iterator[Disagreement]:
             )
 
 
+def _rejection_problems(material: Material) -> Iterator[Disagreement]:
+    """Yield rejections at intake that do not follow: what only bytes and the incumbent show is believed."""
+    lanes = {lane.id: lane for lane in material.plan.lanes}
+    stopped = {event.fields.get("lane") for event in material.evidence.events if event.kind == "lane-stopped"}
+    counted: Counter[str] = Counter()
+    for ticket in sorted(material.ledger.tickets, key=lambda one: one.sequence):
+        lane, cause = lanes.get(ticket.lane), ticket.reject_cause
+        if lane is None:
+            continue  # its identity's own check says so
+        if cause == "late" and ticket.intake_utc < lane.deadline_utc and lane.id not in stopped:
+            yield Disagreement(ticket.ticket, "rejected as late, before its lane's deadline")
+        if cause == "cap" and counted[lane.id] < lane.submission_cap:
+            yield Disagreement(ticket.ticket, f"rejected as over a cap that {counted[lane.id]} had used")
+        if cause in BEYOND_THE_CAP:
+            continue
+        counted[lane.id] += 1
+        found = None if cause is None else admission_problem(ticket.manifest, material.plan)
+        shown = found.cause if found is not None else "none" if cause in _IN_THE_MANIFEST else cause
+        if shown != cause:
+            yield differs(ticket.ticket, "cause of its rejection", cause, shown)
+
+
 def _cap_problems(material: Material) -> Iterator[Disagreement]:
     counted = Counter(
-        ticket.lane for ticket in material.ledger.tickets if ticket.reject_cause not in _BEFORE_THE_CAP
+        ticket.lane for ticket in material.ledger.tickets if ticket.reject_cause not in BEYOND_THE_CAP
     )
     for lane in material.plan.lanes:
         if counted[lane.id] > lane.submission_cap:

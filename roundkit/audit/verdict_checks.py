@@ -39,7 +39,7 @@ def _ticket_problems(material: Material, tickets: list[TicketRecord]) -> Iterato
             yield from _never_measured(material, ticket)
             continue
         last = records[-1]
-        yield from _sides(material, ticket.ticket, last, material.plan.incumbent, ticket.candidate_commit)
+        yield from _sides(ticket.ticket, last, material.plan.incumbent, ticket.candidate_commit)
         if last.candidate.tree != ticket.candidate_tree or last.lane != ticket.lane:
             yield Disagreement(ticket.ticket, f"{last.experiment_id} measured another tree or lane")
         if ticket.measured_utc is None or ticket.measured_utc < last.ended_utc:
@@ -112,14 +112,14 @@ def _measured(
     if record is None:
         yield Disagreement(where, f"experiment {experiment_id} is not in the evidence")
         return
-    yield from _sides(material, where, record, baseline, candidate)
+    yield from _sides(where, record, baseline, candidate)
     yield from compare_verdicts(where, stands, decide(record, material.spec))
     if material.of_subject(record.subject)[-1] is not record:
         yield Disagreement(where, f"{experiment_id} is not the last experiment of {record.subject}")
 
 
 def _sides(
-    material: Material, where: str, record: ExperimentRecord, baseline: str, candidate: str | None
+    where: str, record: ExperimentRecord, baseline: str, candidate: str | None
 ) -> Iterator[Disagreement]:
     for what, side, wanted in (
         ("baseline", record.baseline, baseline),

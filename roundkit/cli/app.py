@@ -9,16 +9,26 @@ from typing import Annotated
 import typer
 
 import roundkit
+from roundkit.cli.completion import complete_at_once
+from roundkit.cli.manual import Manual
 from roundkit.core.text import visible
 
-app = typer.Typer(
+complete_at_once()
+app = Manual(
     name="roundkit",
-    help="Parallel optimization rounds for several coding agents, measured so that a stranger can recompute "
-    "every verdict.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Parallel optimization rounds for several coding agents, measured so that a stranger can recompute
+    every verdict.
+
+    Examples:
+        # Can this machine hold candidates, and what is missing?
+        roundkit doctor
+        # A whole round on a small program, to an HTML report: some minutes
+        roundkit demo --out demo
+        # Begin in your own repository
+        roundkit init --benchmark "python3 bench.py"
+        # Everything about one command
+        roundkit measure --help
+    """,
 )
 
 RoundDir = Annotated[Path, typer.Argument(metavar="ROUND_DIR", help="The round directory.")]
@@ -35,7 +45,7 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=lambda value: _version(show=value), is_eager=True, help="Show it."
+            "--version", callback=lambda value: _version(show=value), is_eager=True, help="Show the version."
         ),
     ] = False,
 ) -> None:
@@ -49,14 +59,18 @@ def report_line(line: str) -> None:
 
 # Help shows the groups of commands in the order in which they are registered.
 for _module in (
-    "begin",
-    "whole",
+    "init",
+    "whole_rounds",
     "measure",
     "rounds",
+    "status",
+    "control",
+    "closing",
     "trial",
     "swarmflow",
     "pilot",
     "pilot_review",
+    "pilot_report",
     "waves",
     "evidence",
     "notebooks",
@@ -64,5 +78,6 @@ for _module in (
     "cluster",
     "host",
     "devices",
+    "explain",
 ):
     import_module(f"roundkit.cli.{_module}")

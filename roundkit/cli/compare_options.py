@@ -19,12 +19,20 @@ if TYPE_CHECKING:
 
 _WITH_FROM = frozenset({"saved", "json_file", "html", "pyperf"})
 
-BENCHMARK = typer.Option(help="Benchmark command, one program and its words; for more, sh -c '…'.")
+COMMANDS = "What is run"
+HOW = "How it is measured"
+OUTPUTS = "What is written"
+
+BENCHMARK = typer.Option(
+    help="Benchmark command, one program and its words; for more, sh -c '…'.", rich_help_panel=COMMANDS
+)
 
 
-def pairs_option(meaning: str) -> Any:
+def pairs_option(meaning: str, *, panel: str = HOW) -> Any:
     """Return the option for a number of pairs."""
-    return typer.Option(min=6, callback=even_pairs, help=f"{meaning}; even, at least 6.")
+    return typer.Option(
+        min=6, callback=even_pairs, help=f"{meaning}; even, at least 6.", rich_help_panel=panel
+    )
 
 
 class Better(StrEnum):
@@ -40,32 +48,58 @@ class Shared:
 
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric that the benchmark writes to ROUNDKIT_RESULT_PATH; else wall time."),
+        typer.Option(
+            help="Metric that the benchmark writes to ROUNDKIT_RESULT_PATH; else wall time counts.",
+            rich_help_panel=HOW,
+        ),
     ] = None
-    unit: Annotated[str | None, typer.Option(help="Its unit; ms by default.")] = None
-    direction: Annotated[Better | None, typer.Option(help="Which way of it is better; lower by default.")] = (
-        None
-    )
+    unit: Annotated[
+        str | None, typer.Option(help="The metric's unit; ms by default.", rich_help_panel=HOW)
+    ] = None
+    direction: Annotated[
+        Better | None,
+        typer.Option(help="Which way of the metric is better; lower by default.", rich_help_panel=HOW),
+    ] = None
     instrument: Annotated[
-        str | None, typer.Option(help="What decides: reported (with --metric), wall, cpu or another one.")
+        str | None,
+        typer.Option(
+            help="What decides: reported (with --metric), wall, cpu, instructions or peak-memory; "
+            "`roundkit doctor` says which work here.",
+            rich_help_panel=HOW,
+        ),
     ] = None
     validator: Annotated[
-        str | None, typer.Option(help="Command that exits 0 when the outputs are right.")
+        str | None,
+        typer.Option(help="Command that exits 0 when the outputs are right.", rich_help_panel=COMMANDS),
     ] = None
-    build: Annotated[str | None, typer.Option(help="Build command, run once a checkout.")] = None
+    build: Annotated[
+        str | None, typer.Option(help="Build command, run once a checkout.", rich_help_panel=COMMANDS)
+    ] = None
     package: Annotated[
-        str | None, typer.Option(help="Package that must be imported from the checkout, not from elsewhere.")
+        str | None,
+        typer.Option(
+            help="Package that must be imported from the checkout, not from elsewhere.",
+            rich_help_panel=COMMANDS,
+        ),
     ] = None
     cpus: Annotated[
-        str | None, typer.Option(help="Cores to measure on, such as 3 or 2,3; by default one that is free.")
+        str | None,
+        typer.Option(
+            help="Cores to measure on, such as 3 or 2,3; by default one that is free.", rich_help_panel=HOW
+        ),
     ] = None
-    python: Annotated[str | None, typer.Option(help="Interpreter that {python} stands for.")] = None
+    python: Annotated[
+        str | None,
+        typer.Option(help="Interpreter that {python} in a command stands for.", rich_help_panel=COMMANDS),
+    ] = None
     read: Annotated[
-        list[Path] | None, typer.Option(help="Folder that commands may read; may be repeated.")
+        list[Path] | None,
+        typer.Option(help="Folder that commands may read; may be repeated.", rich_help_panel=COMMANDS),
     ] = None
-    timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds that one command may take.")] = (
-        None
-    )
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Seconds that one command may take.", rich_help_panel=HOW),
+    ] = None
 
 
 def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from roundkit.models.verdict import VerdictRecord
 
 _UNKNOWN = "–"
+_LABEL = len("autocorrelation")
+_ROOM_FOR_NOISE = 130
+"""Columns that a row of an instrument's figures takes."""
 _NO_METRIC = (
     'A benchmark writes {"metrics": {"NAME": 1.23}} to the file named in ROUNDKIT_RESULT_PATH; without'
     " --metric its wall time counts."
@@ -53,9 +56,24 @@ def show_comparison(comparison: Comparison) -> None:
     untuned = [fact.name for fact in comparison.environment.tuning if fact.tuned is False]
     if untuned and verdict.verdict == "not-measured":
         notes.append(f"Untuned on this machine: {', '.join(untuned)}; `roundkit noise` says more.")
+    notes += _quieter(comparison)
     for note in filter(None, notes):
         typer.echo(note)
     typer.echo(visible(verdict_sentence(comparison)))
+
+
+def _quieter(comparison: Comparison) -> tuple[str, ...]:
+    """Return what CPU time would show, where wall-clock time could not tell; empty where that is no help."""
+    from roundkit.rules.comparison import same_files
+    from roundkit.rules.quieter import quieter_than_wall
+
+    verdict, spec, record = comparison.verdict, comparison.run_spec, comparison.experiment
+    if verdict.verdict != "not-measured" or record is None or same_files(comparison.plan):
+        return ()
+    quieter = quieter_than_wall(record, spec)
+    if quieter is None:
+        return ()
+    return (*quieter.words(), "To let it decide, measure anew with --instrument cpu.")
 
 
 def _forgeable(spec: RunSpec) -> str | None:
@@ -80,7 +98,7 @@ def _gain_line(verdict: VerdictRecord, metric: str) -> str:
 def show_noise(report: NoiseReport, words: Sequence[str]) -> None:
     """Print a benchmark's noise, the machine's state, and the block for a campaign."""
     out = console()
-    out.print(_noise_table(report.instruments))
+    out.print(_noise_table(report.instruments, narrow=out.width < _ROOM_FOR_NOISE))
     if any(row.instrument == "instructions" and row.pairs for row in report.instruments):
         out.print(Text(INSTRUCTIONS_SAY_NOTHING))
     for spec in report.run_specs:
@@ -105,19 +123,28 @@ def noise_yaml(report: NoiseReport) -> str:
     return textwrap.indent(block, "  ")
 
 
-def _noise_table(rows: Sequence[InstrumentNoise]) -> Table:
+def _noise_table(rows: Sequence[InstrumentNoise], *, narrow: bool) -> Table:
+    """Return a row an instrument; on a narrow terminal a column an instrument, so that no figure is cut."""
     table = Table(title="the same against itself, by instrument", title_justify="left")
-    headings = ("instrument", "pairs", "median", "sigma", "autocorrelation", "order effect (95 %)")
     gains = [need.gain for need in next((row.needed for row in rows if row.needed), ())]
-    for heading in (*headings, *(f"pairs for {100 * gain:.0f} %" for gain in gains), "these pairs show"):
-        table.add_column(heading, justify="left" if heading == "instrument" else "right")
-    for row in rows:
-        cells = [row.instrument, "none"] if row.missing else _noise_cells(row)
+    headings = [
+        "instrument", "pairs", "median", "sigma", "autocorrelation", "order effect (95 %)",
+        *(f"pairs for {100 * gain:.0f} %" for gain in gains), "these pairs show",
+    ]  # fmt: skip
+    lines = [_noise_cells(row) for row in rows]
+    lines = [headings, *([*cells, *[""] * (len(headings) - len(cells))] for cells in lines)]
+    first, *others = [cells[0] for cells in lines] if narrow else headings
+    table.add_column(first, width=_LABEL if narrow else None)
+    for heading in others:
+        table.add_column(heading, justify="right", overflow="fold")
+    for cells in list(zip(*lines, strict=True))[1:] if narrow else lines[1:]:
         table.add_row(*(Text(visible(cell or _UNKNOWN)) for cell in cells))
     return table
 
 
 def _noise_cells(row: InstrumentNoise) -> list[str]:
+    if row.missing:
+        return [row.instrument, "none"]
     order = _UNKNOWN
     if row.order_effect is not None and row.order_low is not None and row.order_high is not None:
         order = f"{percent(row.order_effect)} ({percent(row.order_low)} to {percent(row.order_high)})"

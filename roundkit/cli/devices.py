@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from roundkit.cli.app import app
-from roundkit.cli.tables import console
 from roundkit.core.text import visible
 
 if TYPE_CHECKING:
@@ -25,7 +22,22 @@ def devices(
         Path | None, typer.Option(help="File of a worker's device sets: only those, under their limits.")
     ] = None,
 ) -> None:
-    """List this machine's devices with what would fail qualification; exits 1 where one would."""
+    """List this machine's devices with what would fail qualification.
+
+    Examples:
+        roundkit devices
+        # Under the limits that a worker's file sets
+        roundkit devices --device-sets sets.yaml
+
+    Exit codes:
+        0: every device would qualify, or there is none
+        1: one would not
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from roundkit.cli.tables import console
+
     rows = list(_of_sets(device_sets) if device_sets is not None else _of_machine())
     table = Table(title="devices of this machine", title_justify="left")
     for heading in ("platform", "device", "what it is", "readings", "would fail by"):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from roundkit.cli.app import app
+from roundkit.cli.audit_reports import tell_audits
 from roundkit.cli.progress import shown_progress
 
 
@@ -19,7 +20,12 @@ def report(
     ],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
-    """Write one self-contained, offline HTML file about a round; provisional while the round is open."""
+    """Write one self-contained, offline HTML file about a round; provisional while the round is open.
+
+    Examples:
+        roundkit report evidence/code-search/rounds/r01 --out ../r01/report.html
+        roundkit report ../round-01 --out ../round-01/so-far.html
+    """
     from roundkit.report import build_report
 
     with shown_progress() as progress:
@@ -31,24 +37,28 @@ def report(
 def audit(
     evidence: Annotated[list[Path], typer.Argument(metavar="EVIDENCE_DIR...", help="Evidence folders.")],
     repository: Annotated[
-        Path | None, typer.Option(help="Campaign repository, to check its commits.")
+        Path | None, typer.Option(help="Campaign repository, to check a round's commits.")
     ] = None,
-    expect: Annotated[str | None, typer.Option(help="The index digest that was published elsewhere.")] = None,
+    expect: Annotated[str | None, typer.Option(help="The digest that was published elsewhere.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Recompute every verdict and hash from the raw samples; exit 1 on any disagreement."""
-    import json
+    """Recompute every verdict, figure and hash of a round, a pilot or a wave campaign from its evidence.
 
-    from roundkit.audit import audit_round, render
+    Examples:
+        roundkit audit evidence/code-search/rounds/r01
+        # A pilot and an exported wave campaign
+        roundkit audit evidence/knobs/pilots/p-versus-s evidence/c-functions
+        # Check the commits too, and the digest that was published elsewhere
+        roundkit audit evidence/r01 --repository . --expect "$(cat published.txt)"
+
+    Exit codes:
+        0: every check passed
+        1: something disagrees; the table says what
+    """
+    from roundkit.audit import audit_evidence
 
     with shown_progress(stderr=True) as progress:
         reports = [
-            audit_round(path, repository=repository, expect=expect, progress=progress) for path in evidence
+            audit_evidence(path, repository=repository, expect=expect, progress=progress) for path in evidence
         ]
-    if as_json:
-        typer.echo(json.dumps([done.to_json_value() for done in reports], indent=2))
-    else:
-        for done in reports:
-            render(done)
-    if not all(done.passed for done in reports):
-        raise typer.Exit(1)
+    tell_audits(reports, as_json=as_json)

@@ -10,6 +10,7 @@ import typer
 
 from roundkit.cli.app import app
 from roundkit.cli.progress import shown_progress
+from roundkit.core.errors import refuse
 
 if TYPE_CHECKING:
     from roundkit.analysis.importers.tickets import Frames
@@ -42,27 +43,63 @@ class Better(StrEnum):
 
 @app.command(rich_help_panel="Frames")
 def schema(
-    table: Annotated[str | None, typer.Argument(help="A frame; without it, all of them are listed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A frame, or a kind of file such as campaign.yaml; without it, all are listed.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Machine-readable; of a file its JSON Schema, for editors.")
+    ] = False,
 ) -> None:
-    """Show the columns of a frame with type, unit and meaning."""
+    """Show the columns of a frame with type, unit and meaning, or the fields of a file.
+
+    Examples:
+        roundkit schema
+        roundkit schema tickets
+        # For an editor that checks what you write
+        roundkit schema campaign.yaml --json > campaign.schema.json
+    """
+    import difflib
     import json
 
-    from roundkit.analysis.columns import ROWS_OF, TABLES
-    from roundkit.analysis.exported import known
-    from roundkit.analysis.pilot_columns import PILOT_ROWS_OF, PILOT_TABLES
-    from roundkit.analysis.wave_columns import WAVE_ROWS_OF, WAVE_TABLES
+    from roundkit.analysis.catalog import FRAME_ROWS, FRAMES
     from roundkit.cli.tables import plain_table
+    from roundkit.models.schema_fields import all_rows
+    from roundkit.models.schemas import DOCUMENTS, document_named, json_schema
 
-    tables = {**TABLES, **PILOT_TABLES, **WAVE_TABLES}
-    rows_of = {**ROWS_OF, **PILOT_ROWS_OF, **WAVE_ROWS_OF}
-    if table is None:
-        rows = [{"frame": name, "rows": rows_of[name], "columns": len(tables[name])} for name in tables]
-    else:
+    document = None if name is None else document_named(name)
+    if document is not None:
+        fields = json_schema(document)
+        if as_json:
+            typer.echo(json.dumps(fields, indent=2, ensure_ascii=False))
+            return
+        rows = [
+            {"field": row.name, "type": row.type, "default": row.default or "", "meaning": row.meaning}
+            for row in all_rows(fields)
+        ]
+    elif name is None:
+        rows = [
+            *(
+                {"name": table, "what": f"frame: {FRAME_ROWS[table]}, {len(columns)} columns"}
+                for table, columns in FRAMES.items()
+            ),
+            *(
+                {"name": each.name, "what": f"file: {each.file}, written by {each.writer}"}
+                for each in DOCUMENTS
+            ),
+        ]
+    elif name in FRAMES:
         rows = [
             {"column": each.name, "type": str(each.dtype), "unit": each.unit, "meaning": each.meaning}
-            for each in tables[table if table not in TABLES and table in tables else known(table)]
+            for each in FRAMES[name]
         ]
+    else:
+        near = difflib.get_close_matches(name, [*FRAMES, *(each.name for each in DOCUMENTS)])
+        remedy = f"did you mean {', '.join(near)}?" if near else "`roundkit schema` lists them all"
+        raise refuse("unknown-table", f"there is no frame and no file {name!r}", remedy=remedy)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
     else:
@@ -73,7 +110,10 @@ def schema(
 def export(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="PLACE...", help="Round directories, evidence, exports, folders, globs."),
+        typer.Argument(
+            metavar="PLACE...",
+            help="Round directories, evidence, exports, pilots, wave campaigns, folders of any, globs.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The folder to make; it must not exist.")],
     form: Annotated[FrameForm, typer.Option("--format", help="What to write.")] = FrameForm.PARQUET,
@@ -82,40 +122,72 @@ def export(
         bool, typer.Option("--skip-broken", help="Leave out what cannot be read, and say so.")
     ] = False,
 ) -> None:
-    """Write ledgers as data frames, one file each; `roundkit schema` says what the columns mean."""
-    from roundkit.analysis import TABLES, load
+    """Write ledgers, pilots and campaigns as data frames, one file each; `schema` says what columns mean.
 
+    Examples:
+        roundkit export evidence/code-search --out frames
+        # Everything below a folder, of which one frame
+        roundkit export ../rounds --out csv --format csv --table tickets
+    """
+    from roundkit.analysis import export_places
+    from roundkit.core.outputs import check_new_folder
+
+    check_new_folder(out, "--out")
     with shown_progress(stderr=True) as progress:
-        ledgers = load(places, strict=not skip_broken, progress=progress)
-        files = ledgers.export(out, form.value, table or list(TABLES))
-    for file in files:
+        done = export_places(
+            places, out, form.value, tables=table or (), strict=not skip_broken, progress=progress
+        )
+    for file in done.files:
         typer.echo(str(file))
-    for problem in ledgers.problems:
+    for problem in done.problems:
         typer.echo(f"left out: {problem}", err=True)
 
 
 @app.command("import", rich_help_panel="Frames")
 def import_(
-    kind: Annotated[Foreign, typer.Argument(help="What wrote it.")],
-    source: Annotated[Path, typer.Argument(help="The file; of openevolve, a folder checkpoint_N.")],
+    kind: Annotated[Foreign, typer.Argument(metavar="KIND", help=f"What wrote it: {', '.join(Foreign)}.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="The file; of openevolve, a folder checkpoint_N.")
+    ],
     out: Annotated[Path, typer.Option(help="The folder to make; `export` and the notebooks read it.")],
     campaign: Annotated[str | None, typer.Option(help="What to call the campaign.")] = None,
     name: Annotated[str | None, typer.Option("--round", help="What to call the round.")] = None,
     metric: Annotated[
-        str | None, typer.Option(help="The metric that decides (results-tsv, openevolve).")
+        str | None, typer.Option(help="The metric that decides.", rich_help_panel="results-tsv, openevolve")
     ] = None,
-    direction: Annotated[Better, typer.Option(help="Which way is better (results-tsv).")] = Better.LOWER,
-    table: Annotated[str, typer.Option(help="The frame that the lines become (jsonl).")] = "tickets",
+    direction: Annotated[
+        Better, typer.Option(help="Which way is better.", rich_help_panel="results-tsv")
+    ] = Better.LOWER,
+    table: Annotated[
+        str, typer.Option(help="The frame that the lines become.", rich_help_panel="jsonl")
+    ] = "tickets",
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=KEY", help="A column and its key in the lines (jsonl); repeatable."),
+        typer.Option(
+            metavar="COLUMN=KEY",
+            help="A column and its key in the lines; may be repeated.",
+            rich_help_panel="jsonl",
+        ),
     ] = None,
 ) -> None:
-    """Make frames of another tool's ledger; whatever it decided stays a claim and becomes no verdict."""
-    from roundkit.analysis import write_frames
+    """Make frames of another tool's ledger; whatever it decided stays a claim and becomes no verdict.
 
-    frames = _read(kind, source, campaign, name, metric, direction, table, _columns(column or []))
-    for file in write_frames(frames, out):
+    Examples:
+        roundkit import pyperf bench.json --out frames/pyperf
+        roundkit import results-tsv results.tsv --metric val_bpb --out frames/search
+        roundkit import jsonl runs.jsonl --column ticket=id --out frames/runs
+    """
+    from roundkit.analysis import write_frames
+    from roundkit.core.outputs import check_new_folder
+
+    check_new_folder(out, "--out")
+    columns = _columns(column or [])
+    with shown_progress(stderr=True) as progress, progress.task(f"import {source.name}", 2, "steps") as task:
+        frames = _read(kind, source, campaign, name, metric, direction, table, columns)
+        task.advance()
+        files = write_frames(frames, out)
+        task.advance()
+    for file in files:
         typer.echo(str(file))
 
 

@@ -11,6 +11,9 @@ import typer
 from roundkit.cli.app import app
 from roundkit.cli.compare_options import (
     BENCHMARK,
+    COMMANDS,
+    HOW,
+    OUTPUTS,
     Shared,
     check_pyperf,
     compare_options,
@@ -42,23 +45,32 @@ def measure(
     *,
     shared: Shared,
     protect: Annotated[
-        list[str] | None, typer.Option(help="Glob of files taken from A on both sides; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Glob of files taken from A on both sides; may be repeated.", rich_help_panel=COMMANDS
+        ),
     ] = None,
     pairs: Annotated[int | None, pairs_option("Most pairs")] = None,
     min_gain: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Smallest gain that passes, a fraction.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Smallest gain that passes, a fraction.", rich_help_panel=HOW),
     ] = None,
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Measure every pair, never end early.")
+        bool,
+        typer.Option("--all-pairs", help="Measure every pair, never end early.", rich_help_panel=HOW),
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write everything that recomputing it takes.")
+        Path | None,
+        typer.Option("--json", help="Write everything that recomputing it takes.", rich_help_panel=OUTPUTS),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write one offline HTML page.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one offline HTML page.", rich_help_panel=OUTPUTS)
+    ] = None,
     pyperf: Annotated[
         Path | None,
         typer.Option(
-            help="Write pyperf JSON, both sides in one file; with {side} in the name, in two files."
+            help="Write pyperf JSON, both sides in one file; with {side} in the name, in two files.",
+            rich_help_panel=OUTPUTS,
         ),
     ] = None,
     saved: Annotated[
@@ -67,10 +79,23 @@ def measure(
 ) -> None:
     """Is B faster than A? Both are built and measured confined, in randomised pairs, outside any round.
 
-    A side is a folder or a revision, REPO@REV. Files that a command names come from A on both sides. Exit 0
-    when B passes, 1 otherwise.
+    A side is a folder or a revision, REPO@REV. Files that a command names come from A on both sides.
 
-    Example: roundkit measure .@HEAD~1 . --benchmark "python3 bench.py"
+    Examples:
+        # Did the last commit, or what is not committed yet, make it faster?
+        roundkit measure .@HEAD~1 . --benchmark "python3 bench.py"
+        roundkit measure old new --build "make -s" --benchmark "./bench"
+        # Keep everything, and take the verdict again elsewhere
+        roundkit measure .@v1 .@v2 --benchmark "./bench" --json saved.json
+        roundkit measure --from saved.json --html page.html
+
+    Exit codes:
+        0: B is faster by at least the line, and its outputs are right
+        1: it is not, or the measurement cannot tell, or it was interrupted
+
+    Variables:
+        TMPDIR: Where the copies of both sides lie.
+        ROUNDKIT_LEASE_ROOT: Folder of the leases on this machine's cores.
     """
     from roundkit.cli.compare_tables import show_comparison
     from roundkit.core.outputs import check_outputs
@@ -109,17 +134,28 @@ def noise(
         int, pairs_option("Pairs to run, and where given, to plan with, else the template's")
     ] = 20,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out instruments that need trials of their own.")
+        bool,
+        typer.Option(
+            "--quick", help="Leave out instruments that need trials of their own.", rich_help_panel=HOW
+        ),
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the figures and the raw trials.")
+        Path | None,
+        typer.Option("--json", help="Write the figures and the raw trials.", rich_help_panel=OUTPUTS),
     ] = None,
 ) -> None:
     """How small a gain can this benchmark show on this machine? The checkout is measured against itself.
 
     Says what about the machine is untuned and changes nothing. Ends with a `noise:` block for campaign.yaml.
 
-    Example: roundkit noise . --benchmark "python3 bench.py" --pairs 20
+    Examples:
+        roundkit noise . --benchmark "python3 bench.py"
+        # The last commit alone, and only what its trials show anyhow
+        roundkit noise .@HEAD --benchmark "python3 bench.py" --pairs 12 --quick
+
+    Variables:
+        TMPDIR: Where the copies of the checkout lie.
+        ROUNDKIT_LEASE_ROOT: Folder of the leases on this machine's cores.
     """
     from roundkit.cli.compare_tables import show_noise
     from roundkit.core.files import write_json

@@ -9,16 +9,23 @@ import typer
 
 from roundkit.cli import pilot_policy
 from roundkit.cli.app import app, report_line
+from roundkit.cli.manual import Manual
 
 if TYPE_CHECKING:
     from roundkit.pilots.kinds import Report
 
-pilot = typer.Typer(
+pilot = Manual(
     name="pilot",
-    help="Compare ways of working with agents: tasks, variants, repetitions, frozen before the first run.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    help="""Compare ways of working with agents: tasks, variants, repetitions, frozen before the first run.
+
+    Examples:
+        # A small one with scripted agents, from its files to its report
+        roundkit pilot example try
+        roundkit pilot prepare try/pilot.yaml --out try/pilot
+        roundkit pilot run try/pilot
+        roundkit pilot audit try/pilot
+        roundkit pilot report try/pilot --out pilot.html
+    """,
 )
 app.add_typer(pilot, rich_help_panel="Pilots")
 
@@ -32,7 +39,11 @@ def prepare(
     ],
     out: Annotated[Path, typer.Option(metavar="PILOT_DIR", help="The folder to make.")],
 ) -> None:
-    """Freeze a pilot: inputs, order, policy, digest; or refuse it with every problem at once."""
+    """Freeze a pilot: inputs, order, policy, digest; or refuse it with every problem at once.
+
+    Examples:
+        roundkit pilot prepare pilot.yaml --out ../pilot-01
+    """
     from roundkit.cli.progress import shown_progress
     from roundkit.pilots.kinds import kind_of_draft
 
@@ -52,7 +63,23 @@ def run(
         str | None, typer.Option(metavar="TASK.VARIANT", help="Instead, an attempt outside the matrix.")
     ] = None,
 ) -> None:
-    """Run the next tuples in the frozen order; run again, go on where it ended. A slot is used once."""
+    """Run the next tuples in the frozen order; run again, go on where it ended. A slot is used once.
+
+    Ctrl-C ends the running tuple, which is kept as it is; the next run goes on with the one after it.
+
+    Examples:
+        roundkit pilot run ../pilot-01
+        roundkit pilot run ../pilot-01 --only parser.plain.1
+        # Try the setup; it is outside the matrix and counts for nothing
+        roundkit pilot run ../pilot-01 --setup parser.plain
+
+    Exit codes:
+        0: every tuple that was to run has run, whatever came of it
+        1: one could not be run, or it was interrupted
+
+    Interrupted:
+        the running tuple is kept as it is; the same command goes on with the one after it
+    """
     from roundkit.cli.progress import shown_progress
     from roundkit.pilots.kinds import kind_of_folder
 
@@ -65,7 +92,11 @@ def run(
 
 @pilot.command()
 def status(pilot_dir: PilotDir) -> None:
-    """Show every attempt, what comes next, and why the pilot is blocked; safe beside a run."""
+    """Show every attempt, what comes next, and why the pilot is blocked; safe beside a run.
+
+    Examples:
+        roundkit pilot status ../pilot-01
+    """
     from roundkit.pilots.kinds import kind_of_folder
 
     _show(kind_of_folder(pilot_dir).status(pilot_dir))
@@ -81,7 +112,16 @@ def replay(
         str | None, typer.Option(help="Interpreter for the checks, where the frozen one is not here.")
     ] = None,
 ) -> None:
-    """Decide acceptance again, from archived bytes alone; exit 1 on a disagreement."""
+    """Decide acceptance again, from archived bytes alone.
+
+    Examples:
+        roundkit pilot replay ../pilot-01
+        roundkit pilot replay ../pilot-01 parser.plain.1 --python /usr/bin/python3
+
+    Exit codes:
+        0: every replay agrees with its record
+        1: one disagrees
+    """
     from roundkit.cli.progress import shown_progress
     from roundkit.pilots.folder import PilotFolder, read_plan
     from roundkit.pilots.replay import replay as replay_again

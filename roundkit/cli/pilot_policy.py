@@ -33,13 +33,17 @@ def simulate(
 
     The clock is virtual; queue, order, selection and decision are the real ones. Nothing is started.
 
-    Example: roundkit pilot simulate pilot.yaml --pilots 500
+    Examples:
+        roundkit pilot simulate pilot.yaml
+        roundkit pilot simulate pilot.yaml --pilots 500 --out power.json
     """
     import json
 
     from roundkit.core.files import atomic_write
+    from roundkit.core.outputs import check_outputs
     from roundkit.pilots.policy.simulate import simulate_files
 
+    check_outputs({"--out": out})
     with shown_progress() as progress:
         done = simulate_files(pilot_file, pilots=pilots, progress=progress)
     if out is not None:
@@ -59,7 +63,10 @@ def example(
 ) -> None:
     """Write the example of a policy pilot: a small program with scripted agents, and the owner's files.
 
-    Example: roundkit pilot example ../try && roundkit pilot prepare ../try/pilot.yaml --out ../try/pilot
+    Examples:
+        roundkit pilot example ../try
+        roundkit pilot simulate ../try/pilot.yaml
+        roundkit pilot prepare ../try/pilot.yaml --out ../try/pilot
     """
     from roundkit.pilots.policy.example import write_example
 

@@ -1,4 +1,4 @@
-"""``roundkit pilot``: interventions, blinded reviews, audit and report."""
+"""``roundkit pilot``: interventions and blinded reviews."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from roundkit.cli.app import report_line
+from roundkit.cli.manual import Manual
 from roundkit.cli.pilot import PilotDir, pilot
 
 if TYPE_CHECKING:
     from roundkit.models.pilot_review import Review
     from roundkit.pilots.packet import Packet
 
-review = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    help="Review candidates blindly: start, pause, resume, finish. A packet's code tells nothing.",
+review = Manual(
+    help=r"""Review candidates blindly: start, pause, resume, finish. A packet's code tells nothing.
+
+    Examples:
+        roundkit pilot review packet ../pilot-01 --all
+        roundkit pilot review start ../pilot-01 7QK3 --reviewer ada
+        roundkit pilot review finish ../pilot-01 7QK3 --reviewer ada --blinded \
+            --judgement accept
+    """,
 )
 pilot.add_typer(review, name="review")
 
@@ -82,21 +87,31 @@ def intervene(
     note: Annotated[str, typer.Option(help="What was done; `other` needs it.")] = "",
     by: Annotated[str | None, typer.Option(help="Who did it; without it, this account's name.")] = None,
 ) -> None:
-    """Record what a person did to a trial. Several may do so at once; no line is ever changed."""
+    r"""Record what a person did to a trial. Several may do so at once; no line is ever changed.
+
+    Examples:
+        roundkit pilot intervene ../pilot-01 parser.plain.1 --kind clarification
+        roundkit pilot intervene ../pilot-01 parser.plain.1 --kind other \
+            --note "unplugged it"
+    """
     from roundkit.evidence.pilot_layout import trial_folder
     from roundkit.evidence.pilot_reader import PilotReader
     from roundkit.pilots.interventions import intervene as record
+    from roundkit.pilots.interventions import ledger_digest
     from roundkit.pilots.packet import slot_of
 
+    _check(pilot_dir)
     slot = slot_of(PilotReader(pilot_dir).plan(), tuple_id)
+    trial = trial_folder(slot.order, slot.tuple_id)
     done = record(
         pilot_dir,
-        trial_folder(slot.order, slot.tuple_id),
+        trial,
         kind=kind,  # type: ignore[arg-type]  # the callback has looked at it
         by=by or getpass.getuser(),
         note=note,
     )
     typer.echo(f"intervention {done.sequence} of {tuple_id}: {done.kind}")
+    typer.echo(f"ledger {ledger_digest(pilot_dir, trial)}")
 
 
 @review.command()
@@ -111,10 +126,19 @@ def packet(
         bool, typer.Option("--all", help="Make the packet of every trial that has a candidate.")
     ] = False,
 ) -> None:
-    """Show what a reviewer gets: by code alone, so that no screen names a tuple."""
+    """Show what a reviewer gets: by code alone, so that no screen names a tuple.
+
+    Examples:
+        # Make all of them, and list their codes
+        roundkit pilot review packet ../pilot-01 --all
+        # Copy one for somebody elsewhere
+        roundkit pilot review packet ../pilot-01 7QK3 --out packet-7QK3
+    """
+    from roundkit.cli.progress import shown_progress
     from roundkit.pilots.packet import all_packets, copy_packet, make_all
     from roundkit.pilots.review import open_packet, read_state
 
+    _check(pilot_dir)
     if which is not None:
         found = open_packet(pilot_dir, which)
         _show(found)
@@ -123,8 +147,11 @@ def packet(
         return
     if out is not None:
         raise typer.BadParameter("it goes with a packet", param_hint="--out")
-    for problem in make_all(pilot_dir) if every else ():
-        report_line(f"no packet: {problem}")
+    if every:
+        with shown_progress(stderr=True) as progress:
+            problems = make_all(pilot_dir, progress=progress)
+        for problem in problems:
+            report_line(f"no packet: {problem}")
     packets = all_packets(pilot_dir)
     for each in packets:
         typer.echo(f"{each.code}: {read_state(each).state}")
@@ -138,9 +165,14 @@ def start(
     which: TupleOrCode,
     reviewer: Reviewer,
 ) -> None:
-    """Begin a review: its packet is written where there is none, and its clock runs from now on."""
+    """Begin a review: its packet is written where there is none, and its clock runs from now on.
+
+    Examples:
+        roundkit pilot review start ../pilot-01 7QK3 --reviewer ada
+    """
     from roundkit.pilots.review import open_packet, start_review
 
+    _check(pilot_dir)
     found = open_packet(pilot_dir, which)
     start_review(found, reviewer)
     _show(found)
@@ -149,13 +181,21 @@ def start(
 
 @review.command()
 def pause(pilot_dir: PilotDir, code: Code) -> None:
-    """Begin a break: it does not count as active time."""
+    """Begin a break: it does not count as active time.
+
+    Examples:
+        roundkit pilot review pause ../pilot-01 7QK3
+    """
     _mark(pilot_dir, code, "pause")
 
 
 @review.command()
 def resume(pilot_dir: PilotDir, code: Code) -> None:
-    """End a break."""
+    """End a break: active time counts again.
+
+    Examples:
+        roundkit pilot review resume ../pilot-01 7QK3
+    """
     _mark(pilot_dir, code, "resume")
 
 
@@ -171,10 +211,16 @@ def finish(
         str | None, typer.Option(help="Digest of the packet that was reviewed; another one is refused.")
     ] = None,
 ) -> None:
-    """End a review; the host's clocks give its active time, or the reason why they do not."""
+    r"""End a review; the host's clocks give its active time, or the reason why they do not.
+
+    Examples:
+        roundkit pilot review finish ../pilot-01 7QK3 --reviewer ada --blinded \
+            --judgement accept
+    """
     from roundkit.pilots.packet import find_packet
     from roundkit.pilots.review import finish_review
 
+    _check(pilot_dir)
     done = finish_review(
         find_packet(pilot_dir, code),
         reviewer=reviewer,
@@ -198,9 +244,15 @@ def record(
     blinded: Blinded,
     note: Note = "",
 ) -> None:
-    """Record a review whose duration a person states: readable, and never eligible."""
+    r"""Record a review whose duration a person states: readable, and never eligible.
+
+    Examples:
+        roundkit pilot review record ../pilot-01 7QK3 --reviewer ada --minutes 25 \
+            --judgement reject --not-blinded --note "the file names told it"
+    """
     from roundkit.pilots.review import open_packet, record_review
 
+    _check(pilot_dir)
     found = open_packet(pilot_dir, which)
     done = record_review(
         found, reviewer=reviewer, minutes=minutes, blinded=blinded, judgement=judgement.value, note=note
@@ -208,53 +260,17 @@ def record(
     _tell(found.code, done)
 
 
-@pilot.command()
-def audit(
-    pilot_dir: Annotated[list[Path], typer.Argument(metavar="PILOT_DIR...", help="Folders of pilots.")],
-    expect: Annotated[str | None, typer.Option(help="The digest that was published elsewhere.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> None:
-    """Recompute everything of a pilot from its bytes; exit 1 on any disagreement."""
-    import json
+def _check(pilot_dir: Path) -> None:
+    from roundkit.pilots.folder import frozen_kind
 
-    from roundkit.audit import audit_pilot, render
-    from roundkit.audit.policy import audit_policy
-    from roundkit.evidence.pilot_kind import pilot_kind
-
-    reports = [
-        (audit_policy if pilot_kind(path) == "policy" else audit_pilot)(path, expect=expect)
-        for path in pilot_dir
-    ]
-    if as_json:
-        typer.echo(json.dumps([done.to_json_value() for done in reports], indent=2))
-    else:
-        for done in reports:
-            render(done)
-    if not all(done.passed for done in reports):
-        raise typer.Exit(1)
-
-
-@pilot.command()
-def report(
-    pilot_dir: PilotDir,
-    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
-) -> None:
-    """Write one self-contained, offline HTML file about a pilot; provisional while tuples are missing."""
-    from roundkit.cli.progress import shown_progress
-    from roundkit.evidence.pilot_kind import pilot_kind
-    from roundkit.report import build_pilot_report
-    from roundkit.report.policy_run import build_policy_report
-
-    build = build_policy_report if pilot_kind(pilot_dir) == "policy" else build_pilot_report
-    with shown_progress() as progress:
-        build(pilot_dir, out, progress=progress)
-    typer.echo(str(out))
+    frozen_kind(pilot_dir)
 
 
 def _mark(pilot_dir: Path, code: str, mark: str) -> None:
     from roundkit.pilots.packet import find_packet
     from roundkit.pilots.review import mark_review
 
+    _check(pilot_dir)
     made = mark_review(find_packet(pilot_dir, code), mark)  # type: ignore[arg-type]
     typer.echo(f"{code}: {made.mark}")
 

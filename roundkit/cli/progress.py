@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
 
+_ROOM_FOR_THE_RATE = 100
+"""Columns from which on a row shows its rate beside the time left; with fewer, counts would be cut off."""
+
+_BESIDE_A_NAME = 47
+"""Columns that bar, counts and time left need, beside a name and a unit."""
+
+
 @contextmanager
 def shown_progress(*, stderr: bool = False) -> Iterator[Progress]:
     """Show the progress of a block: bars above the prompt of a terminal, else a plain line every so often.
@@ -55,13 +62,21 @@ class TerminalProgress(Progress):
             if row is not None:
                 self._bars.remove_task(self._rows.pop(id(task)))  # type: ignore[arg-type]
             return
-        pace = ", ".join(task.standing().pace())
+        width = self._bars.console.width
+        pace = ", ".join(task.standing().pace()[-1 if width < _ROOM_FOR_THE_RATE else 0 :])
         if row is None:
-            name = visible(task.name)
+            room = width - _BESIDE_A_NAME - len(task.unit)
+            name = _shortened(visible(task.name), max(width // 4, min(width // 3, room)))
             row = self._rows[id(task)] = self._bars.add_task(
                 name, total=task.total, unit=task.unit, pace=pace
             )
         self._bars.update(row, completed=task.done, total=task.total, pace=pace)  # type: ignore[arg-type]
+
+
+def _shortened(name: str, most: int) -> str:
+    """Return a name without the middle of a long one, which the names of a round have in common."""
+    head = most // 4
+    return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
 
 
 def _bars(console: Console) -> Bars:

@@ -1,19 +1,23 @@
-"""The commands of a round, in the order in which an owner meets them."""
+"""``roundkit prepare``, ``launch`` and ``serve``: a round until it is closed."""
 
 from __future__ import annotations
 
-import json
 import os
-import time
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from roundkit.cli import next_steps
 from roundkit.cli.app import RoundDir, app, report_line
+from roundkit.cli.manual import Interrupted
+from roundkit.cli.pool_options import Pool, PoolOption, SchedulerOption, SlurmOption, TlsOption
 from roundkit.cli.progress import shown_progress
 from roundkit.core.errors import refuse
+from roundkit.core.inputs import read_input
+from roundkit.core.progress import SILENT
 
 if TYPE_CHECKING:
     from roundkit.models.round_plan import HarnessName, RoundPlan
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 
 
 _SECRET_BYTES = 32
+_LAUNCH_INTERRUPTED = (
+    "interrupted: no agent runs any more, and attempts that had begun stay charged; the same command goes on "
+    "with the lanes that have attempts left, and with what waits"
+)
 
 
 class Drive(StrEnum):
@@ -34,26 +42,6 @@ class Drive(StrEnum):
     replay = "replay"
     all = "all"
     none = "none"
-
-
-class Pool(StrEnum):
-    """Who measures."""
-
-    local = "local"
-    dask = "dask"
-    slurm = "slurm"
-
-
-PoolOption = Annotated[
-    Pool, typer.Option(help="Who measures: this machine, a Dask cluster's workers, or Slurm jobs.")
-]
-SchedulerOption = Annotated[
-    str | None, typer.Option(help="Address of the Dask scheduler, tls://HOST:PORT; with Slurm, to listen on.")
-]
-SlurmOption = Annotated[
-    Path | None, typer.Option(help="YAML file that says how workers are submitted to Slurm.")
-]
-TlsOption = Annotated[Path | None, typer.Option(help="Folder of certificates, from `cluster cert`.")]
 
 
 @app.command(rich_help_panel="Rounds")
@@ -76,7 +64,14 @@ def prepare(
     What the round will cost at most is printed before anything is written, and so is advice from the
     campaign's own numbers, which refuses nothing.
 
-    Example: roundkit prepare --campaign campaign.yaml --propose 3 > round.yaml
+    Examples:
+        # In the campaign's folder, a draft from the search plan, to edit
+        roundkit prepare --campaign campaign.yaml --propose 3 > round.yaml
+        # Freeze it; post the digest that is printed
+        roundkit prepare --campaign campaign.yaml --round round.yaml --out ../../r01
+
+    Files:
+        ROUND_DIR/round-plan.json: The frozen plan; its SHA-256 is the digest.
     """
     from roundkit.cli.tables import advice_table
     from roundkit.rounds.prepare import freeze
@@ -88,7 +83,8 @@ def prepare(
         if (round_file, out, secret_file) != (None, None, None):
             raise typer.BadParameter("it only prints a draft: give --campaign alone", param_hint="--propose")
         draft = propose_round(campaign, propose, core=max(os.sched_getaffinity(0)))
-        typer.echo(draft.decode(), nl=False)
+        typer.echo(draft.content.decode(), nl=False)
+        next_steps.after_draft(campaign, draft, propose)
         return
     if round_file is None or out is None:
         raise typer.BadParameter("needed, unless --propose drafts a round", param_hint="--round, --out")
@@ -103,15 +99,11 @@ def prepare(
         plan = freeze(campaign, round_file, out, secret=secret, announce=announce, progress=progress)
     typer.echo(f"round {plan.round_id} frozen at {out}")
     typer.echo(f"digest {plan.digest()}")
+    next_steps.after_prepare(out, plan.digest())
 
 
 def _read_secret(path: Path) -> bytes:
-    try:
-        secret = path.read_bytes()
-    except OSError as error:
-        raise refuse(
-            "missing-file", f"cannot read {path}: {error.strerror}", place="--secret-file"
-        ) from error
+    secret = read_input(path, place="--secret-file")
     if len(secret) != _SECRET_BYTES:
         remedy = f"make one: head -c {_SECRET_BYTES} /dev/urandom > {path}"
         raise refuse("secret-size", f"{path} has {len(secret)} bytes", place="--secret-file", remedy=remedy)
@@ -153,11 +145,34 @@ def launch(
 ) -> None:
     """Make one clone a lane; run again, make only what is missing.
 
-    Exits with 3 when a lane that was to be driven was refused, with 1 when an agent did not come to its end.
+    With --drive, agents then fill the lanes, all at once, each within its budget and its boundary. Agents
+    that spend money start only under an authorization in the plan. Ctrl-C ends them; their attempts stay
+    charged.
+
+    Examples:
+        roundkit launch ../round-01 --digest "$(cat digest.txt)"
+        # What would be started, and in which boundary
+        roundkit launch ../round-01 --drive claude --dry-run
+        roundkit launch ../round-01 --drive all --with-serve
+
+    Exit codes:
+        0: the clones are there, and every driven agent came to its end
+        1: an agent did not come to its end, or it was interrupted
+        3: a plan, a digest or a lane that was to be driven was refused
+
+    Files:
+        ROUND_DIR/lanes: The clones, one a lane; a person hands over with .roundkit/round submit.
+
+    Variables:
+        The keys that the plan names: Handed to the agents of their lanes, and taken out of all that they
+            print.
+
+    Interrupted:
+        the clones that are there stay; the same command makes what is missing
     """
     from roundkit.rounds.drive import drive_lanes
     from roundkit.rounds.launch import launch as launch_round
-    from roundkit.rounds.serve import round_folder
+    from roundkit.rounds.layout import round_folder
 
     folder = round_folder(round_dir)
     harness = None if drive in {Drive.all, Drive.none} else cast("HarnessName", drive)
@@ -167,10 +182,22 @@ def launch(
     with shown_progress() as progress:
         manifest = launch_round(folder, posted_digest=digest, round_root=round_root, progress=progress)
     for lane in manifest.lanes:
-        typer.echo(f"{lane.id}: {lane.clone}")
+        typer.echo(f"{lane.id}: {os.path.normpath(lane.clone)}")
     if drive == Drive.none:
+        next_steps.after_launch(round_dir, manifest.lanes)
         return
-    driven = drive_lanes(folder, harness=harness, with_serve=with_serve, report=report_line, engine=engine)
+    # A serve of its own shows its bars in the same terminal: two of them would write over one another.
+    with nullcontext() if with_serve else shown_progress() as bars:
+        driven = drive_lanes(
+            folder,
+            harness=harness,
+            with_serve=with_serve,
+            report=report_line if bars is None else bars.say,
+            engine=engine,
+            progress=bars or SILENT,
+        )
+    if driven.interrupted:
+        raise Interrupted(_LAUNCH_INTERRUPTED)
     if driven.refused or driven.failed:
         raise typer.Exit(3 if driven.refused else 1)
 
@@ -200,151 +227,46 @@ def serve(
     tls: TlsOption = None,
     slurm: SlurmOption = None,
 ) -> None:
-    """Measure tickets as they come: the one process that owns the round's queue."""
+    """Measure tickets as they come: the one process that owns the round's queue.
+
+    Ctrl-C ends it after the running trials, a second one at once; nothing is lost, and it goes on when it is
+    started again.
+
+    Examples:
+        # Measure what was submitted, and end
+        roundkit serve ../round-01 --until-idle
+        # Wait for submissions until the deadline
+        roundkit serve ../round-01
+        roundkit serve ../round-01 --pool dask --scheduler tls://10.0.0.1:8786
+
+    Exit codes:
+        0: nothing waits any more, the deadline has come, or it was drained
+        1: the queue is paused, with the reason
+
+    Files:
+        ROUND_DIR/store: Queue, verdicts and records; written in transactions.
+
+    Variables:
+        ROUNDKIT_LEASE_ROOT: Folder of the leases on this machine's devices.
+    """
+    from roundkit.rounds.layout import round_folder
     from roundkit.rounds.pools import PoolChoice, chosen_pool
-    from roundkit.rounds.serve import round_folder
     from roundkit.rounds.serve import serve as serve_round
 
     if until_idle and until_deadline:
         raise typer.BadParameter("--until-idle and --until-deadline exclude each other")
     until: Until = "idle" if until_idle else "deadline"
     folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
-    with shown_progress() as progress, chosen_pool(folder, choice) as devices:
+    devices = chosen_pool(folder, choice)
+    with shown_progress() as progress:
         outcome = serve_round(folder, until=until, report=progress.say, pool=devices, progress=progress)
     typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
+    if outcome.ended == "drained":
+        typer.echo("what waits stays queued; the same command goes on with it")
     if outcome.paused is not None:
         typer.echo(
             f"the queue is paused: {outcome.paused}; `roundkit resume` goes on after a passing A/A check"
         )
     if outcome.ended == "paused":
         raise typer.Exit(1)
-
-
-@app.command(rich_help_panel="Rounds")
-def status(
-    round_dir: RoundDir,
-    ticket: Annotated[str | None, typer.Argument(help="One ticket only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-    watch: Annotated[
-        bool, typer.Option(help="Print again at every change, until the round is closed.")
-    ] = False,
-) -> None:
-    """Show the queue, every ticket and why the queue is paused; safe beside a running serve."""
-    from roundkit.cli.tables import status_table
-    from roundkit.rounds.control import RoundStatus, read_status
-    from roundkit.rounds.serve import round_folder
-    from roundkit.rules.agent_cost import cost_line
-
-    def show(current: RoundStatus) -> None:
-        tickets = [(lane, state) for lane, state in current.tickets if ticket in {None, state.ticket}]
-        if ticket is not None and not tickets:
-            raise refuse(
-                "unknown-ticket", f"the round has no ticket {ticket!r}", remedy="`roundkit status` lists all"
-            )
-        if as_json:
-            document = {
-                "round": current.plan.round_id,
-                "digest": current.plan.digest(),
-                "serve": current.serve,
-                "paused": current.paused,
-                "waiting": current.waiting,
-                "closed": current.closed,
-                "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
-                "attempts": [account.to_json_value() for account in current.accounts],
-                "costs": {account.lane.id: cost_line(account) for account in current.accounts},
-                "tickets": [{"lane": lane, **state.to_json_value()} for lane, state in tickets],
-            }
-            typer.echo(json.dumps(document, indent=2))
-        else:
-            status_table(current, tickets)
-
-    folder = round_folder(round_dir)
-    current = read_status(folder)
-    show(current)
-    while watch and not current.closed:
-        time.sleep(1.0)
-        latest = read_status(folder)
-        if latest != current:
-            current = latest
-            show(current)
-
-
-@app.command(rich_help_panel="Control")
-def pause(
-    round_dir: RoundDir,
-    reason: Annotated[str, typer.Option(help="Why; shown by status.")] = "paused by the owner",
-) -> None:
-    """Pause the queue: intake goes on, nothing new is measured."""
-    from roundkit.rounds import control
-    from roundkit.rounds.serve import round_folder
-
-    control.pause(round_folder(round_dir), reason)
-    typer.echo("paused")
-
-
-@app.command(rich_help_panel="Control")
-def resume(round_dir: RoundDir) -> None:
-    """Let a paused queue go on after one new passing A/A check."""
-    from roundkit.rounds import control
-    from roundkit.rounds.serve import round_folder
-
-    control.resume(round_folder(round_dir))
-    typer.echo("the queue goes on once one new A/A check has passed")
-
-
-@app.command(rich_help_panel="Control")
-def drain(round_dir: RoundDir) -> None:
-    """End a running serve after what it measures now; everything else stays queued."""
-    from roundkit.rounds import control
-    from roundkit.rounds.serve import round_folder
-
-    control.drain(round_folder(round_dir))
-    typer.echo("serve ends after the running experiments")
-
-
-@app.command(name="stop-lane", rich_help_panel="Control")
-def stop_lane(round_dir: RoundDir, lane: Annotated[str, typer.Argument(help="The lane's id.")]) -> None:
-    """End a lane's intake; its accepted tickets are still measured."""
-    from roundkit.rounds import control
-    from roundkit.rounds.serve import round_folder
-
-    control.stop_lane(round_folder(round_dir), lane)
-    typer.echo(f"lane {lane} takes no more submissions")
-
-
-@app.command(rich_help_panel="Rounds")
-def close(
-    round_dir: RoundDir,
-    pool: PoolOption = Pool.local,
-    scheduler: SchedulerOption = None,
-    tls: TlsOption = None,
-    slurm: SlurmOption = None,
-) -> None:
-    """Select, compose, rerun, export the evidence and advance the incumbent; resumable."""
-    from roundkit.cli.tables import ledger_table
-    from roundkit.rounds.close import close as close_round
-    from roundkit.rounds.pools import PoolChoice, chosen_pool
-    from roundkit.rounds.serve import round_folder
-
-    folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
-    with shown_progress() as progress, chosen_pool(folder, choice) as devices:
-        outcome = close_round(folder, report=progress.say, pool=devices, progress=progress)
-    ledger_table(outcome.ledger)
-    typer.echo(f"evidence {outcome.evidence}")
-    typer.echo(f"index {outcome.index_digest}")
-    typer.echo(f"`roundkit prune {round_dir}` leaves plan, ledger and evidence, and frees the rest")
-
-
-@app.command(rich_help_panel="Rounds")
-def prune(round_dir: RoundDir) -> None:
-    """Once the evidence of a closed round audits, leave plan, ledger and a pointer to it; remove the rest."""
-    from roundkit.audit import audit_round
-    from roundkit.rounds.prune import prune as prune_round
-    from roundkit.rounds.serve import round_folder
-
-    def problems(evidence: Path, digest: str) -> list[str]:
-        checks = audit_round(evidence, expect=digest).checks
-        return [f"{check.name}: {check.detail}" for check in checks if not check.passed]
-
-    pointer = prune_round(round_folder(round_dir), audit=problems)
-    typer.echo(f"pruned; the evidence stays at {pointer.evidence}, index {pointer.index_sha256}")
+    next_steps.after_serve(round_dir)

@@ -18,8 +18,14 @@ def swarmflow(
         typer.Option(help="Write it there and claim one attempt a lane, at the engine's number of tries."),
     ] = None,
 ) -> None:
-    """Print the SwarmFlow script of a round's lanes; linted, and for launch.json as its args."""
-    from roundkit.rounds.serve import round_folder
+    """Print the SwarmFlow script of a round's lanes; linted, and for launch.json as its args.
+
+    Examples:
+        roundkit swarmflow ../round-01 > round.js
+        # For an engine that somebody else runs: claim one attempt a lane
+        roundkit swarmflow ../round-01 --hand-over round.js
+    """
+    from roundkit.rounds.layout import round_folder
     from roundkit.rounds.swarmflow import hand_over as hand_over_script
     from roundkit.rounds.swarmflow import render_round, swarm_round
 

@@ -34,12 +34,22 @@ def trial(
         float | None, typer.Option(min=1.0, help="Seconds until the shell ends; by default as a trial.")
     ] = None,
 ) -> None:
-    """Run one trial as serve would, and show what the boundary holds; exit 1 when something is wrong with it.
+    """Run one trial as serve would, and show what the boundary holds.
 
     Nothing of it is recorded and it decides nothing. It needs a free device set, as any trial.
+
+    Examples:
+        roundkit trial ../round-01
+        roundkit trial ../round-01 --ticket r01-L1-5f0c2a9b
+        # Look around in there
+        roundkit trial ../round-01 --shell
+
+    Exit codes:
+        0: the trial gave a result
+        1: something is wrong with it, or the shell did not end well
     """
     from roundkit.cli.trial_tables import show_shell_end, show_stand, show_trial
-    from roundkit.rounds.serve import round_folder
+    from roundkit.rounds.layout import round_folder
     from roundkit.rounds.try_trial import try_shell, try_trial
 
     chosen: Side = (side or (TrialSide.candidate if ticket else TrialSide.baseline)).value

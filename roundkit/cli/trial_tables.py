@@ -14,7 +14,7 @@ from roundkit.host.confine import Boundary, Execution, LimitRecord
 from roundkit.measure.boundary import Grant
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 from roundkit.models.trial import ConfinedRun
-from roundkit.rounds.stand import Stand
+from roundkit.rounds.trial_side import Stand
 from roundkit.rounds.try_trial import TriedTrial
 
 _PLACES = (

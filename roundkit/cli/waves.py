@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roundkit.cli.app import app, report_line
+from roundkit.cli.manual import Manual
 from roundkit.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from roundkit.waves.status import CampaignStatus
 
-waves = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Thousands of small targets, drafted by many agents and gated in waves, unattended.",
+waves = Manual(
+    help="""Thousands of small targets, drafted by many agents and gated in waves, unattended.
+
+    Examples:
+        # C functions drafted by scripts, with your own compiler
+        roundkit waves example ../waves-c --targets 40
+        roundkit waves run ../waves-c/wave-plan.yaml --dir ../waves-c/campaign
+        roundkit waves report ../waves-c/campaign --out waves.html
+    """,
 )
 app.add_typer(waves, name="waves", rich_help_panel="Waves")
 
@@ -32,7 +37,7 @@ _WATCH_S = 1.0
 
 @waves.command()
 def run(
-    plan: Annotated[Path, typer.Argument(help="The campaign, wave-plan.yaml.")],
+    plan: Annotated[Path, typer.Argument(metavar="WAVE_PLAN", help="The campaign, wave-plan.yaml.")],
     directory: Annotated[
         Path, typer.Option("--dir", metavar="WAVE_DIR", help="Its folder; outside the tree.")
     ],
@@ -42,7 +47,12 @@ def run(
     They are two processes. When one dies the other goes on, and a line says how to start it again. Ctrl-C
     asks both to end after their current step. The same command goes on with a campaign that was stopped.
 
-    Example: roundkit waves run wave-plan.yaml --dir ../campaign-1
+    Examples:
+        roundkit waves run wave-plan.yaml --dir ../campaign-1
+
+    Exit codes:
+        0: both halves came to their end, or were asked to stop
+        1: one of them failed; a line says which, and how to start it again
     """
     from roundkit.waves.freeze import freeze
     from roundkit.waves.run import run_both
@@ -59,11 +69,16 @@ def run(
 def draft(wave_dir: WaveDir, under_run: UnderRun = False) -> None:
     """Draw waves and have them drafted; waits for nobody but where the gater is too far behind.
 
-    Exits with 1 when the campaign's draw kept failing.
+    Examples:
+        roundkit waves draft ../campaign-1
+
+    Exit codes:
+        0: the campaign has come to its end, or was asked to stop
+        1: the campaign's draw kept failing
     """
     from roundkit.waves import stop
     from roundkit.waves.banked import banked_keys
-    from roundkit.waves.drafting import run_drafter
+    from roundkit.waves.drafter import run_drafter
     from roundkit.waves.folder import open_campaign
 
     folder = open_campaign(wave_dir)
@@ -88,10 +103,16 @@ def gate(
     ] = False,
     under_run: UnderRun = False,
 ) -> None:
-    """Gate what was drafted and commit what is right; may be killed and started again at any moment."""
+    """Gate what was drafted and commit what is right; may be killed and started again at any moment.
+
+    Examples:
+        roundkit waves gate ../campaign-1
+        # One wave whose drafts lie there
+        roundkit waves gate ../campaign-1 --only aa
+    """
     from roundkit.waves import stop
     from roundkit.waves.folder import open_campaign
-    from roundkit.waves.gate_run import run_gater
+    from roundkit.waves.gater import run_gater
 
     if not under_run:
         stop.lift(open_campaign(wave_dir))
@@ -109,7 +130,14 @@ def status(
         bool, typer.Option(help="Print again at every change, until both halves ended.")
     ] = False,
 ) -> None:
-    """Show every wave, the queue, the workers and how busy the fleet was; safe beside both halves."""
+    """Show every wave, the queue, the workers and how busy the fleet was; safe beside both halves.
+
+    Examples:
+        roundkit waves status ../campaign-1 --watch
+
+    Interrupted:
+        the campaign goes on as it was
+    """
     from roundkit.waves.folder import open_campaign
     from roundkit.waves.status import read_status
 
@@ -128,11 +156,15 @@ def status(
 
 @waves.command(name="stop")
 def stop_command(wave_dir: WaveDir) -> None:
-    """Ask both halves to end after their current step; everything stays resumable."""
+    """Ask both halves to end after their current step; everything stays resumable.
+
+    Examples:
+        roundkit waves stop ../campaign-1
+    """
     from roundkit.waves import stop
     from roundkit.waves.folder import open_campaign
 
-    stop.ask(open_campaign(wave_dir))
+    stop.ask(open_campaign(wave_dir, changed_too=True))
     typer.echo("both halves end after their current step; `roundkit waves run` goes on from there")
 
 
@@ -145,11 +177,13 @@ def example(
 
     It takes a C compiler. `roundkit waves run DIR/wave-plan.yaml --dir WAVE_DIR` runs it.
 
-    Example: roundkit waves example ../waves-c --targets 40
+    Examples:
+        roundkit waves example ../waves-c --targets 40
     """
     from roundkit.waves.example import make_example
 
-    make_example(directory, targets)
+    with shown_progress() as progress:
+        make_example(directory, targets, progress=progress)
     typer.echo(f"{targets} functions in {directory}")
     typer.echo(f"roundkit waves run {directory / 'wave-plan.yaml'} --dir {directory / 'campaign'}")
 
@@ -159,7 +193,11 @@ def report(
     wave_dir: WaveDir,
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
-    """Write one self-contained, offline HTML file about a campaign, as far as it has come."""
+    """Write one self-contained, offline HTML file about a campaign, as far as it has come.
+
+    Examples:
+        roundkit waves report ../campaign-1 --out waves.html
+    """
     from roundkit.report import build_waves_report
 
     with shown_progress() as progress:
@@ -172,11 +210,16 @@ def export(
     wave_dir: WaveDir,
     out: Annotated[Path, typer.Option(help="The folder to make; it must not exist.")],
 ) -> None:
-    """Copy a campaign's records, without drafts and logs; report and notebook read such a copy too."""
+    """Copy a campaign's records, without drafts and logs; report and notebook read such a copy too.
+
+    Examples:
+        roundkit waves export ../campaign-1 --out published/waves
+    """
     from roundkit.waves.export import export_campaign
     from roundkit.waves.folder import open_campaign
 
-    files = export_campaign(open_campaign(wave_dir), out)
+    with shown_progress() as progress:
+        files = export_campaign(open_campaign(wave_dir), out, progress=progress)
     typer.echo(f"{files} files in {out}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from functools import cache
 
 _SYS_OPENAT2 = 437
@@ -13,13 +14,8 @@ NO_MAGICLINKS = 0x02
 NO_SYMLINKS = 0x04
 BENEATH = 0x08
 
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+_OPEN_HOW = struct.Struct("=QQQ")
+"""The kernel's ``struct open_how``: flags, mode, resolve."""
 
 
 @cache
@@ -42,8 +38,8 @@ def openat2(dir_fd: int, path: str | bytes, flags: int, resolve: int) -> int:
     name = os.fsencode(path)
     if b"\0" in name:
         raise ValueError("a path cannot contain a null byte")
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
-    fd: int = _libc().syscall(_SYS_OPENAT2, dir_fd, name, ctypes.byref(how), ctypes.sizeof(how))
+    how = _OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, resolve)
+    fd: int = _libc().syscall(_SYS_OPENAT2, dir_fd, name, how, len(how))
     if fd < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), os.fsdecode(name))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from roundkit.core.canonical import canonical_bytes, digest_bytes, digest_file, digest_json
+from roundkit.core.errors import RoundkitError
 
+_PROBE_BYTES = 1 << 16
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
     _NEW_FILE |= getattr(os, _flag, 0)  # reports are also written where there is no such flag
@@ -30,18 +34,16 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o644, through: Path | 
         OSError: the folder does not exist or cannot be written.
     """
     temporary = (through or path.parent) / f".{path.name}.{secrets.token_hex(6)}.tmp"
-    descriptor = os.open(temporary, _NEW_FILE, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    sync_folder(path.parent)
+    with naming(path):
+        descriptor = os.open(temporary, _NEW_FILE, mode)
+        try:
+            _write_synced(descriptor, data)
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+            raise
+        sync_folder(path.parent)
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -52,16 +54,78 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         OSError: the folder does not exist or cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(temporary, _NEW_FILE, mode)
+    with naming(path):
+        descriptor = os.open(temporary, _NEW_FILE, mode)
+        try:
+            _write_synced(descriptor, data)
+            os.link(temporary, path)
+        finally:
+            temporary.unlink()
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have an error of the system name the file that somebody wants, not a temporary one, nor none."""
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.link(temporary, path)
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def takes_no_file(folder: Path, size: int = _PROBE_BYTES) -> OSError | None:
+    """Return what the system says when a folder takes no file of so many bytes; None where it takes one.
+
+    Rights alone do not tell: a file system may be read-only, full, or none that takes files.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(size))
+    except OSError as error:
+        return error
+    return None
+
+
+@contextlib.contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Give a folder beside the wanted one, and put it in place once it is full: whole, or not at all.
+
+    Args:
+        target: The folder; missing, or empty. The folders above it are made.
+
+    Raises:
+        OSError: something cannot be written; it names what was wanted.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own: two writers at once may not fill one folder.
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(6)}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = str(error.filename).replace(str(partial), str(target))
+        raise
+    except RoundkitError as error:
+        # Git and compilers have words of their own for a full disk, or none.
+        if (why := takes_no_file(partial)) is not None:
+            raise OSError(why.errno, why.strerror, str(target)) from error
+        raise
     finally:
-        temporary.unlink()
-    sync_folder(path.parent)
+        shutil.rmtree(partial, ignore_errors=True)
+    sync_folder(target.parent)
+
+
+def _write_synced(descriptor: int, data: bytes) -> None:
+    """Write all bytes to an open file, make them durable, and close it."""
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 from roundkit.core.errors import RoundkitError
 
 _TAIL_CHARS = 2000
+_PIPE = subprocess.PIPE
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,40 @@ def run(
     """
     words = tuple(str(word) for word in argv)
     try:
-        done = subprocess.run(
-            words, cwd=cwd, env=env, input=stdin, timeout=timeout_s, capture_output=True, check=False
-        )
+        with _started(words, cwd=cwd, env=env) as process:
+            try:
+                stdout, stderr = process.communicate(stdin, timeout_s)
+            except subprocess.TimeoutExpired as late:
+                process.kill()
+                late.stdout, late.stderr = process.communicate()
+                raise
+            except BaseException:
+                process.kill()
+                raise
     except FileNotFoundError as error:
         raise CommandFailed(Completed(words, 127, b"", str(error).encode())) from error
     except subprocess.TimeoutExpired as error:
         raise CommandFailed(Completed(words, 124, error.stdout or b"", error.stderr or b"")) from error
-    completed = Completed(words, done.returncode, done.stdout, done.stderr)
+    completed = Completed(words, process.returncode, stdout, stderr)
     if check and completed.exit_code != 0:
         raise CommandFailed(completed)
     return completed
+
+
+def _started(
+    argv: Sequence[str], *, cwd: Path | None, env: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    """Start a command that no Ctrl-C of a terminal reaches, from its first moment.
+
+    Ctrl-C is for roundkit, which may want to end what it does first. The session of the command's own keeps
+    it away; what comes between fork and session is held back, for the command for good.
+    """
+    if sys.platform == "win32":  # audits with a repository run there too
+        return subprocess.Popen(argv, cwd=cwd, env=env, stdin=_PIPE, stdout=_PIPE, stderr=_PIPE)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=_PIPE, stdout=_PIPE, stderr=_PIPE, start_new_session=True
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 PROGRESS_MIME = "application/vnd.roundkit.progress+json"
 """Under this type a notebook's progress says its last line to whoever runs the notebook."""
 PLAIN_EVERY_S = 10.0
 _MINUTE_S = 60.0
+Foresight = Literal["whole", "bound", "none"]
 _DAYS_FROM_HOURS = 48
 
 
@@ -28,6 +30,8 @@ class Standing:
         done: How many of them are done.
         total: How many there are; null when nobody can know.
         elapsed_s: Seconds since it began.
+        foresight: What the time so far says of the rest: how long it takes; how long at most, where it may
+            end early; or nothing, where the units are unlike or their number grows.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Standing:
     done: int
     total: int | None
     elapsed_s: float
+    foresight: Foresight = "whole"
 
     @property
     def rate(self) -> float | None:
@@ -55,10 +60,11 @@ class Standing:
 
     def pace(self) -> list[str]:
         """Return rate and time left in words, as far as they are known."""
-        if self.rate is None or self.left_s is None:
+        if self.rate is None or self.left_s is None or self.foresight == "none":
             return []
         pace = f"{self.rate:.2g} a second" if self.rate >= 1 else f"{1 / self.rate:.2g} s each"
-        return [pace, f"about {duration(self.left_s)} left"] if self.left_s else [pace]
+        about = "at most about" if self.foresight == "bound" else "about"
+        return [pace, f"{about} {duration(self.left_s)} left"] if self.left_s else [pace]
 
 
 @dataclass
@@ -71,6 +77,7 @@ class Task:
     _changed: Callable[[Task], None] = field(repr=False)
     done: int = 0
     began_s: float = field(default_factory=time.monotonic)
+    foresight: Foresight = "whole"
 
     def advance(self, by: int = 1) -> None:
         """Count something as done."""
@@ -84,7 +91,8 @@ class Task:
 
     def standing(self) -> Standing:
         """Return how it stands now."""
-        return Standing(self.name, self.unit, self.done, self.total, time.monotonic() - self.began_s)
+        elapsed_s = time.monotonic() - self.began_s
+        return Standing(self.name, self.unit, self.done, self.total, elapsed_s, self.foresight)
 
 
 class Progress:
@@ -100,15 +108,16 @@ class Progress:
     def say(self, line: str) -> None:
         """Tell of one thing that happened."""
 
-    def begin(self, name: str, total: int | None, unit: str) -> Task:
+    def begin(self, name: str, total: int | None, unit: str, *, foresight: Foresight = "whole") -> Task:
         """Begin a piece of long work.
 
         Args:
             name: What it is, in few words; untrusted text is made inert by whoever shows it.
             total: How many units there are; null when nobody can know.
             unit: What is counted, in the plural.
+            foresight: What the time so far says of the rest: all, a bound, or nothing.
         """
-        task = Task(name, unit, total, self._on_change)
+        task = Task(name, unit, total, self._on_change, foresight=foresight)
         with self._lock:
             self._tasks.append(task)
             self._show(task)
@@ -122,9 +131,11 @@ class Progress:
                 self._show(task)
 
     @contextmanager
-    def task(self, name: str, total: int | None, unit: str) -> Iterator[Task]:
+    def task(
+        self, name: str, total: int | None, unit: str, *, foresight: Foresight = "whole"
+    ) -> Iterator[Task]:
         """Begin a piece of work for the duration of a block."""
-        task = self.begin(name, total, unit)
+        task = self.begin(name, total, unit, foresight=foresight)
         try:
             yield task
         finally:

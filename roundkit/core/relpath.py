@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-_MAX_PATH_BYTES = 1024
+# Linux takes 4,096 bytes for a whole path: three quarters are left for the folders that a round makes above.
+MAX_PATH_BYTES = 1024
+# What every common file system of Linux takes for one component.
+MAX_NAME_BYTES = 255
 _MAX_DEPTH = 64
 
 
@@ -14,7 +17,7 @@ def path_problem(path: str) -> str | None:
     A safe path is relative, in POSIX form, normalised, valid UTF-8 without control characters,
     of bounded length and depth, and never enters ``.git`` or ``.roundkit`` in any letter case.
     """
-    problem = _encoding_problem(path)
+    problem = text_problem(path)
     if problem is not None:
         return problem
     parts = path.split("/")
@@ -27,6 +30,8 @@ def path_problem(path: str) -> str | None:
             return f"is not normalised (component {part!r})"
         if is_reserved_name(part):
             return f"enters {part!r}, which is not the candidate's"
+        if len(part.encode("utf-8")) > MAX_NAME_BYTES:
+            return f"has a component of more than {MAX_NAME_BYTES} bytes"
     return None
 
 
@@ -41,15 +46,16 @@ def fold_path(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())
 
 
-def _encoding_problem(path: str) -> str | None:
+def text_problem(path: str) -> str | None:
+    """Say why a text can be no path at all, of a file or of what a link leads to; None when it can."""
     try:
         encoded = path.encode("utf-8")
     except UnicodeEncodeError:
         return "is not valid UTF-8"
     if not path:
         return "is empty"
-    if len(encoded) > _MAX_PATH_BYTES:
-        return f"is longer than {_MAX_PATH_BYTES} bytes"
+    if len(encoded) > MAX_PATH_BYTES:
+        return f"is longer than {MAX_PATH_BYTES} bytes"
     if any(unicodedata.category(letter) in {"Cc", "Cf", "Zl", "Zp"} for letter in path):
         return "holds a control character"
     if "\\" in path:

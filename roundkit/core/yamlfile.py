@@ -15,6 +15,7 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import RoundTripRepresenter
 
 from roundkit.core.errors import Refusal, refuse
+from roundkit.core.inputs import read_input
 
 _SHOWN_CHARACTERS = 500
 _SHOWN_VALUE = 200
@@ -61,10 +62,7 @@ def read_yaml(path: Path) -> tuple[bytes, Any]:
     Raises:
         Refused: ``missing-file`` or ``malformed-yaml``.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
+    data = read_input(path, remedy="name a YAML file that is there and may be read")
     return data, load_yaml(data, place=path.name)
 
 
@@ -152,6 +150,11 @@ def _schema_refusal(error: Any, content: Any, file: str) -> Refusal:
         return Refusal(
             "missing-key", f"{location[-1]!r} is required", place, "add it; the template says what it means"
         )
+    if kind == "model_type" and not location:
+        return Refusal("wrong-value", "it holds no keys with values", file, "write it as its guide shows")
+    if kind == "too_short":
+        least = error["ctx"]["min_length"]
+        return Refusal("wrong-value", f"{location[-1]!r} has fewer than {least}", place, "fill it in")
     value = repr(error.get("input"))
     shown = value if len(value) <= _SHOWN_VALUE else f"{value[:_SHOWN_VALUE]}…"
     return Refusal(

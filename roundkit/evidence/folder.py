@@ -43,17 +43,20 @@ class EvidenceFolder:
 
     root: Path
 
-    def list_files(self) -> dict[str, int]:
+    def list_files(self, *, deepest: int = 1) -> dict[str, int]:
         """Return every regular file below the folder with its size in bytes.
+
+        Args:
+            deepest: How many folders there may be below each other.
 
         Raises:
             EvidenceProblem: something is neither a folder nor a regular file, or there is too much.
         """
         found: dict[str, int] = {}
-        self._list(self.root, "", found)
+        self._list(self.root, "", found, deepest)
         return found
 
-    def _list(self, folder: Path, prefix: str, found: dict[str, int]) -> None:
+    def _list(self, folder: Path, prefix: str, found: dict[str, int], deepest: int) -> None:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
@@ -64,11 +67,11 @@ class EvidenceFolder:
             name = f"{prefix}{entry.name}"
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
-                if prefix.count("/") >= 1:
+                if prefix.count("/") >= deepest:
                     raise problem(
                         "extra-file", f"{_shown(name)} is a folder that no evidence has", where=name
                     )
-                self._list(folder / entry.name, f"{name}/", found)
+                self._list(folder / entry.name, f"{name}/", found, deepest)
             elif stat.S_ISREG(status.st_mode):
                 found[name] = status.st_size
             else:
@@ -133,8 +136,13 @@ class EvidenceFolder:
                     opened.append(os.open(self.root / name, _FILE_FLAGS))
             except FileNotFoundError as error:
                 raise problem("missing-file", f"{name} is missing", where=name) from error
+            except PermissionError as error:
+                raise problem(
+                    "not-permitted", f"this user may not read {name}", where=name,
+                    remedy="give this user the right to read the whole folder",
+                ) from error  # fmt: skip
             except OSError as error:
-                raise problem("not-a-file", f"{name}: {error.strerror}", where=name) from error
+                raise problem("not-a-file", f"it cannot be read: {error.strerror}", where=name) from error
             if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
                 raise problem("not-a-file", f"{name} is not a regular file", where=name)
             yield opened[-1]

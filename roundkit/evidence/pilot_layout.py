@@ -11,7 +11,7 @@ TRIALS = "trials"
 SETUP = "setup"
 """Attempts outside the matrix, to see that everything works."""
 REPLAYS = "replays"
-"""``<tuple id>-<number>.json``, one for each replay."""
+"""One file for each replay, as :func:`replay_name` says; older versions numbered them."""
 WORK = "work"
 """The running coordinator's own: its lock, and an agent's home and scratch while it lives. No evidence."""
 PUBLISHED = "published.json"
@@ -46,6 +46,11 @@ FINISHED = "review.json"
 def trial_folder(order: int, tuple_id: str) -> str:
     """Return the relative path of an attempt at a slot."""
     return f"{TRIALS}/{order:03d}-{tuple_id}"
+
+
+def replay_name(tuple_id: str, sha256: str) -> str:
+    """Return the name of a replay's record below ``replays``: the digest in it is that of its own bytes."""
+    return f"{tuple_id}-{sha256}.json"
 
 
 def task_input(task: str, name: str) -> str:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
 
 from roundkit.core.canonical import digest_bytes, digest_file
-from roundkit.core.errors import Refused
 from roundkit.core.files import path_text, tree_digest
 from roundkit.evidence import layout, pilot_layout
 from roundkit.evidence.folder import EvidenceFolder
+from roundkit.evidence.indexed import RecordType as RecordType
+from roundkit.evidence.indexed import canonical_record
+from roundkit.evidence.pilot_kind import require_paired
+from roundkit.evidence.plan_seal import SEAL, plan_changed, seal_problem
 from roundkit.evidence.problem import EvidenceProblem, problem
-from roundkit.models.base import Record
 from roundkit.models.pilot_evidence import FROZEN_GUIDE, FROZEN_PROMPT, Artifact, TrialFiles
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_published import PublishedCohort
-from roundkit.models.pilot_trial import ArchivedFile, TrialRecord
+from roundkit.models.pilot_trial import ArchivedFile, TrialRecord, TrialStart
 
 MAX_ARTIFACT_BYTES = 256 << 20
 """Beyond it a trial's file is not read: a wire is bounded by the plan, and this is far above any plan."""
 
-RecordType = TypeVar("RecordType", bound=Record)
 _FIXED = (
     pilot_layout.START, pilot_layout.RECORD, pilot_layout.PROMPT, pilot_layout.WIRE, pilot_layout.CALLS,
     pilot_layout.DRIFT, pilot_layout.DRIFT_PREIMAGE, pilot_layout.PRESENTATION, pilot_layout.INTERVENTIONS,
@@ -63,22 +62,55 @@ class PilotReader:
         Raises:
             EvidenceProblem: as :meth:`read`; ``malformed`` or ``not-canonical``.
         """
-        data = self.read(name, limit=layout.MAX_RECORD_BYTES)
-        try:
-            record = kind.from_bytes(data, place=name)
-        except (Refused, ValidationError) as error:
-            raise problem("malformed", f"{name} is no {kind.__name__}", where=name) from error
-        if record.to_bytes() != data:
-            raise problem("not-canonical", f"{name} is not canonical JSON", where=name)
-        return record
+        return canonical_record(self.read(name, limit=layout.MAX_RECORD_BYTES), name, kind)
 
     def plan(self) -> PairedPlan:
-        """Return the frozen plan.
+        """Return the frozen plan, compared with its seal.
 
         Raises:
-            EvidenceProblem: there is none that can be read.
+            EvidenceProblem: as :meth:`plan_as_it_lies`; ``plan-changed``: it is not the one that was frozen.
         """
+        plan = self.plan_as_it_lies()
+        if (said := self.seal_problem(plan)) is not None:
+            raise plan_changed(said)
+        return plan
+
+    def plan_as_it_lies(self) -> PairedPlan:
+        """Return the plan without a look at its seal: for an audit, which tells everything that is wrong.
+
+        Raises:
+            EvidenceProblem: there is none that can be read; ``other-kind``: it is not of a paired pilot.
+        """
+        require_paired(self.root)
         return self.record(pilot_layout.PLAN, PairedPlan)
+
+    def seal_problem(self, plan: PairedPlan) -> str | None:
+        """Say how the plan is not the one that was frozen; null where it is.
+
+        A plan of the format without a seal is compared with what was run of it: each start names its digest.
+
+        Raises:
+            EvidenceProblem: the seal is there and cannot be read.
+        """
+        try:
+            seal: bytes | None = self.read(SEAL, limit=layout.MAX_RECORD_BYTES)
+        except EvidenceProblem as found:
+            if found.refusals[0].code != "missing-file":
+                raise
+            seal = None
+        if seal is not None or plan.is_sealed:
+            return seal_problem(plan.to_bytes(), seal)
+        if self._started_plans() <= {plan.digest()}:
+            return None
+        return "is missing, and an attempt was made at another plan"
+
+    def _started_plans(self) -> set[str]:
+        """Return the digests of plans that attempts name, as far as their starts can be read."""
+        named = set()
+        for folder in (*self.trial_folders(), *self.setup_folders()):
+            with suppress(EvidenceProblem):
+                named.add(self.record(f"{folder}/{pilot_layout.START}", TrialStart).plan_sha256)
+        return named
 
     def published(self) -> PublishedCohort:
         """Return the published cohort.
@@ -105,6 +137,16 @@ class PilotReader:
         top = self.root / folder
         found = (archived_file(top, path.relative_to(top).as_posix()) for path in self._below(folder))
         return {file.path: file for file in found}
+
+    def files_below(self, folder: str) -> list[str]:
+        """Return the path of everything below a folder that is no folder, sorted; none where it is missing.
+
+        Raises:
+            EvidenceProblem: there is too much.
+        """
+        if not (self.root / folder).is_dir():
+            return []
+        return [path.relative_to(self.root).as_posix() for path in self._below(folder)]
 
     @staticmethod
     def may_be_added(name: str) -> bool:
@@ -198,8 +240,3 @@ def archived_file(trial: Path, name: str) -> ArchivedFile:
         return ArchivedFile(path=shown, size=path.stat().st_size, sha256=digest_file(path))
     content = os.fsencode(path.readlink()) if stat.S_ISLNK(mode) else b""
     return ArchivedFile(path=shown, size=len(content), sha256=digest_bytes(content))
-
-
-def is_pilot(path: Path) -> bool:
-    """Say whether a folder is a paired pilot's."""
-    return any((path / name).is_file() for name in (pilot_layout.PUBLISHED, pilot_layout.PLAN))

@@ -9,8 +9,6 @@ from __future__ import annotations
 from roundkit.models.policy_plan import PolicySlot
 
 PLAN = "plan.json"
-SEAL = "plan.json.sha256"
-"""The plan's digest, as it was frozen."""
 CAMPAIGN = "campaign.yaml"
 """The owner's campaign file as it was frozen."""
 DECISION = "decision.json"
@@ -26,11 +24,6 @@ BROKEN = "broken"
 """Below a run: what is left of a round that was not closed, its plan and its store without its secret."""
 WORK = "running"
 """Repositories and round directories of the run that goes on; gone once it has ended, and no evidence."""
-
-
-def seal_bytes(digest: str) -> bytes:
-    """Return the bytes of the seal, in the form that ``sha256sum --check`` takes."""
-    return f"{digest}  {PLAN}\n".encode()
 
 
 def run_folder(slot: PolicySlot) -> str:

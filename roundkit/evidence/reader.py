@@ -15,6 +15,7 @@ from roundkit.core.errors import Refusal, Refused
 from roundkit.evidence import layout
 from roundkit.evidence.events import Event, parse_events
 from roundkit.evidence.folder import EvidenceFolder
+from roundkit.evidence.indexed import listing_problems, read_indexed
 from roundkit.evidence.problem import EvidenceProblem, problem
 from roundkit.models.base import Record
 from roundkit.models.evidence import EvidenceIndex, IndexedFile, SecretReveal
@@ -54,19 +55,7 @@ class RoundEvidence:
         Raises:
             EvidenceProblem: the index does not list it, or its bytes are others.
         """
-        entry = self._files.get(name)
-        if entry is None:
-            raise problem("missing-file", f"the index lists no {name}", where=name)
-        if entry.size > layout.MAX_RECORD_BYTES:
-            raise problem("too-large", f"{name} has {entry.size} bytes", where=name)
-        data = self._folder.read(name, limit=layout.MAX_RECORD_BYTES)
-        if len(data) != entry.size:
-            raise problem(
-                "wrong-size", f"{name} has {len(data)} bytes, the index says {entry.size}", where=name
-            )
-        if digest_bytes(data) != entry.sha256:
-            raise problem("wrong-digest", f"the bytes of {name} are not those of the index", where=name)
-        return data
+        return read_indexed(self._folder, self._files, name)
 
     def verify(self) -> None:
         """Check the bytes of every file, not only of those that were read.
@@ -193,6 +182,13 @@ def open_evidence(path: Path) -> RoundEvidence:
             where=str(path),
             remedy="name the folder that holds index.json",
         )
+    if not any(os.path.lexists(path / name) for name in (layout.INDEX, layout.SEAL, layout.LEDGER)):
+        raise problem(
+            "no-evidence",
+            f"it holds no evidence of a round: there is no {layout.INDEX}",
+            where=str(path),
+            remedy="name the folder that `roundkit close` printed; it lies beside campaign.yaml",
+        )
     data = folder.read(layout.INDEX, limit=layout.MAX_INDEX_BYTES)
     digest = digest_bytes(data)
     if folder.read(layout.SEAL, limit=1024) != layout.seal_bytes(digest):
@@ -261,19 +257,7 @@ def _check_names(index: EvidenceIndex) -> None:
 
 
 def _check_listing(index: EvidenceIndex, found: dict[str, int]) -> None:
-    wanted = {file.path: file.size for file in index.files}
     present = {name: size for name, size in found.items() if name not in layout.UNINDEXED}
-    refusals = [
-        *(Refusal("missing-file", f"{name} is missing", name) for name in sorted(wanted.keys() - present)),
-        *(
-            Refusal("extra-file", f"{name!a} is not in the index", name)
-            for name in sorted(present.keys() - wanted)
-        ),
-        *(
-            Refusal("wrong-size", f"{name} has {present[name]} bytes, the index says {wanted[name]}", name)
-            for name in sorted(wanted.keys() & present)
-            if wanted[name] != present[name]
-        ),
-    ]
+    refusals = list(listing_problems({file.path: file for file in index.files}, present))
     if refusals:
         raise EvidenceProblem(refusals)

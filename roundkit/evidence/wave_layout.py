@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+INDEX = "waves-index.json"
+"""Of an export: every file with its size and digest."""
+SEAL = "waves-index.json.sha256"
 PLAN = "plan.json"
 TOOLS = "tools"
 """The campaign's own programs, as they were frozen."""
@@ -44,6 +47,11 @@ AGENT_LOG = "agent.log"
 END = "end.json"
 GATES = "gates"
 """One folder a gate's run, never used twice: what was staged, what was answered, what was said."""
+
+
+def seal_bytes(index_digest: str) -> bytes:
+    """Return the seal of an export's index, in the form that ``sha256sum --check`` takes."""
+    return f"{index_digest}  {INDEX}\n".encode("ascii")
 
 
 def wave_folder(tag: str) -> str:

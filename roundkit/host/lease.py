@@ -11,8 +11,6 @@ import fcntl
 import json
 import os
 import re
-import stat
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -25,6 +23,7 @@ import psutil
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
+from roundkit.host.lock_file import is_file_at, open_lock, take_lock
 from roundkit.host.turns import Turn, somebody_is_first
 
 LEASE_ROOT_VARIABLE = "ROUNDKIT_LEASE_ROOT"
@@ -35,9 +34,6 @@ _SHARED_ROOT = Path("/tmp/roundkit-leases")  # noqa: S108
 _SUFFIX = ".lease"
 _NAME_LIMIT = 80
 _INFO_LIMIT_BYTES = 4096
-# A reader of `roundkit leases` touches a lock for some microseconds; that must not look like a holder.
-_TRIES = 4
-_RETRY_S = 0.002
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ class HeldLease:
         return [
             device
             for device, lock in self._locks.items()
-            if not _is_file_at(lock, lease_file(self._root, device))
+            if not is_file_at(lock, lease_file(self._root, device))
         ]
 
     def release(self) -> None:
@@ -168,7 +164,7 @@ def acquire_set(
     try:
         # In one order for everybody, so that two overlapping sets cannot refuse each other for ever.
         for device in sorted(set(devices)):
-            lock = _acquire(lease_file(root, device))
+            lock = take_lock(lease_file(root, device))
             if lock is None:
                 _close_all(locks.values())
                 return None
@@ -197,7 +193,7 @@ def holders(root: Path) -> list[LeaseHolder]:
     """
     found = []
     for path in sorted(root.glob(f"*{_SUFFIX}")):
-        lock = _open(path, create=False)
+        lock = open_lock(path, create=False)
         if lock is None:
             continue
         try:
@@ -218,70 +214,10 @@ def _made(root: Path) -> Path:
         raise refuse(
             "lease-root",
             f"the lease folder {root} cannot be made: {error.strerror}",
-            remedy=f"set {LEASE_ROOT_VARIABLE} to a folder that every user of this host may write to",
+            place=LEASE_ROOT_VARIABLE,
+            remedy="set it to a folder that every user of this host may write to",
         ) from error
     return root
-
-
-def _acquire(path: Path) -> int | None:
-    for attempt in range(_TRIES):
-        if attempt:
-            time.sleep(_RETRY_S)
-        lock = _open(path, create=True)
-        if lock is None:
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        if _is_file_at(lock, path):  # else removed between open and lock: nobody else would see this lock
-            return lock
-        os.close(lock)
-    return None
-
-
-def _open(path: Path, *, create: bool) -> int | None:
-    """Open a lock file, another user's too; None where it is not there (any more)."""
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
-        lock = _open_existing(path, flags)
-    except FileNotFoundError:
-        if not create:
-            return None
-        try:
-            lock = os.open(path, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            os.fchmod(lock, 0o666)
-        except FileExistsError:
-            return None
-        except OSError as error:
-            raise _file_refusal(path, error.strerror or "") from error
-    except OSError as error:
-        raise _file_refusal(path, error.strerror or "") from error
-    if not stat.S_ISREG(os.fstat(lock).st_mode):
-        os.close(lock)
-        raise _file_refusal(path, "not a regular file")
-    return lock
-
-
-def _open_existing(path: Path, flags: int) -> int:
-    try:
-        return os.open(path, flags | os.O_RDWR)
-    except PermissionError:
-        return os.open(path, flags | os.O_RDONLY)  # enough for the lock, not for the note
-
-
-def _file_refusal(path: Path, why: str) -> Exception:
-    return refuse(
-        "lease-file", f"the lease file {path} cannot be used: {why}", remedy="remove it, or mend its mode"
-    )
-
-
-def _is_file_at(lock: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(lock), path.stat(follow_symlinks=False))
-    except OSError:
-        return False
 
 
 def _close_all(locks: Iterable[int]) -> None:

@@ -107,7 +107,7 @@ def _python() -> Layer:
 
 
 def _git() -> Layer:
-    remedy = f"install git {'.'.join(map(str, _OLDEST_GIT))} or newer"
+    remedy = f"install git {'.'.join(map(str, _OLDEST_GIT))} or newer, such as apt-get install git"
     path = shutil.which("git")
     if path is None:
         return Layer(name="git", present=False, detail="there is no git on the PATH", remedy=remedy)

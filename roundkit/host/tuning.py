@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -70,11 +70,20 @@ def _turbo(root: Path) -> TuningFact:
     )
 
 
+def thread_siblings(cores: Collection[int], *, root: Path = Path("/")) -> frozenset[int]:
+    """Return the other cores that share a processor core with some; none where the host does not tell."""
+    known = filter(None, _sibling_lists(root, cores))
+    return frozenset(core for text in known for core in _numbers(text)) - set(cores)
+
+
+def _sibling_lists(root: Path, cores: Iterable[int]) -> list[str | None]:
+    return [_text(root / _CPU / f"cpu{core}" / "topology" / "thread_siblings_list") for core in cores]
+
+
 def _siblings(root: Path, cores: Sequence[int]) -> TuningFact:
-    listed = [_text(root / _CPU / f"cpu{core}" / "topology" / "thread_siblings_list") for core in cores]
-    if any(text is None for text in listed):
+    if None in _sibling_lists(root, cores):
         return TuningFact(name="SMT siblings of the chosen cores", found=None, tuned=None)
-    others = sorted({core for text in listed for core in _numbers(text or "")} - set(cores))
+    others = sorted(thread_siblings(cores, root=root))
     return TuningFact(
         name="SMT siblings of the chosen cores",
         found=f"cores {', '.join(map(str, others))}" if others else "none",

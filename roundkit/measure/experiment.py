@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 from collections.abc import Callable, Generator, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from roundkit.core.clock import now_utc
+from roundkit.core.clock import both_clocks, now_utc
 from roundkit.core.resources import harness_folder
 from roundkit.host.confine import sweep
 from roundkit.host.devices import (
@@ -25,13 +24,14 @@ from roundkit.host.devices import (
 from roundkit.host.lease import HeldLease, acquire_set
 from roundkit.host.turns import Turn
 from roundkit.measure.boundary_book import BoundaryBook
-from roundkit.measure.broke import DeviceBusy, MeasurementBroke
+from roundkit.measure.broke import DeviceBusy, MeasurementBroke, host_reason
 from roundkit.measure.looks import Looks
 from roundkit.measure.materialized import checkout_of
 from roundkit.measure.provision import check_provision
 from roundkit.measure.stage import Stage
 from roundkit.measure.trees import remove_tree
 from roundkit.measure.trial import run_trial
+from roundkit.models.clocks import ClockPair
 from roundkit.models.experiment import DeviceReading, ExperimentRecord, Lease, Outcome, SideIdentity
 from roundkit.models.measurement import MeasurementRequest, SideRef
 from roundkit.models.readings import unexplained_growth
@@ -93,8 +93,7 @@ def run_experiment(
         except MeasurementBroke as error:
             course.end("infrastructure", error.reason, error.detail)
         except OSError as error:
-            reason = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "host-error"
-            course.end("infrastructure", reason, str(error))
+            course.end("infrastructure", host_reason(error), str(error))
         except MemoryError:
             course.end("infrastructure", "host-memory", "the coordinator ran out of memory")
         finally:
@@ -152,7 +151,8 @@ def _measure(
     course.digests_before = _digests(request)
     _refuse_change(request, course.digests_before)
     stage = Stage.prepare(request)
-    looks = Looks(request.look_plan, request.session_noise, request.run_spec.metric.direction)
+    noise = request.noise_at(machine_sha256(), device_set.id)
+    looks = Looks(request.look_plan, noise, request.run_spec.metric.direction)
     with closing(_trials(request, device_set, stage, course.book, should_stop)) as trials:
         for trial in trials:
             course.trials.append(trial)
@@ -246,7 +246,8 @@ def _record(
     course: _Course,
     started: datetime,
 ) -> ExperimentRecord:
-    ended = now_utc()
+    clock = ClockPair.of(both_clocks())
+    ended = clock.utc if clock is not None else now_utc()
     return ExperimentRecord(
         format="roundkit-experiment/1",
         experiment_id=request.experiment_id,
@@ -260,6 +261,7 @@ def _record(
         candidate=_identity(request.candidate, "candidate", course),
         started_utc=started,
         ended_utc=ended,
+        ended_clock=clock,
         lease=Lease(
             device_set=device_set.id,
             devices=device_set.devices,
@@ -274,7 +276,7 @@ def _record(
         trials=tuple(course.trials),
         boundaries=course.book.boundaries,
         look_plan=request.look_plan,
-        session_noise=request.session_noise,
+        session_noise=request.noise_at(machine_sha256(), device_set.id),
         outcome=course.outcome,
         reason=course.reason,
         detail=course.detail,

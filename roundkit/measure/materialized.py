@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -11,14 +12,17 @@ from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused
 from roundkit.core.files import tree_digest
 from roundkit.core.globs import GlobSet
+from roundkit.core.relpath import MAX_PATH_BYTES
 from roundkit.host.confine import ConfinementUnavailable, Limits, Mount, Overlay, confined_execute
 from roundkit.host.confine.types import CHANGED
 from roundkit.measure.checkout import materialize, materialize_layer
-from roundkit.measure.layers import merged_digest
-from roundkit.measure.trees import make_folder, remove_tree, write_file
+from roundkit.measure.layers import merged_digest, walk_layer
+from roundkit.measure.trees import list_files, make_folder, remove_tree, write_file
 from roundkit.models.experiment import CheckoutKind
 from roundkit.models.measurement import SideRef
 
+TRIED_PREFIX = ".overlay-"
+"""How the folders begin in which :func:`overlay_missing` tries; a killed process leaves one behind."""
 _PROBE_WITHIN_S = 30
 _PROBE_LIMITS = Limits(
     output_bytes=1 << 12, output_kill_bytes=1 << 16, file_bytes=1 << 20, open_files=64, tmp_bytes=1 << 20
@@ -53,6 +57,18 @@ class Checkout:
         if self.base is None:
             return tree_digest(self.folder)
         return merged_digest(self.base, self.folder / CHANGED)
+
+    def overlong_path(self) -> str | None:
+        """Return a path, of a file or a folder, that may not fit below another folder; None where all do.
+
+        Raises:
+            OSError: something cannot be read.
+        """
+        if self.base is None:
+            own = list_files(self.folder, folders=True)
+        else:
+            own = (relative for relative, _ in walk_layer(self.folder / CHANGED))
+        return next((path for path in own if len(os.fsencode(path)) > MAX_PATH_BYTES), None)
 
     def mounts(self, at: Path) -> tuple[Mount, ...]:
         """Return the mount that shows a plain checkout at a path, nothing for an overlay."""
@@ -119,7 +135,7 @@ def overlay_missing(folder: Path) -> str | None:
 
 @cache
 def _overlay_missing(folder: Path, _device: int) -> str | None:
-    place = Path(tempfile.mkdtemp(prefix=".overlay-", dir=folder))
+    place = Path(tempfile.mkdtemp(prefix=TRIED_PREFIX, dir=folder))
     try:
         place.chmod(0o711)
         before = {"kept": b"kept\n", "gone": b"gone\n", "folder/old": b"old\n"}

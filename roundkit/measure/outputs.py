@@ -6,6 +6,7 @@ lead there.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -23,6 +24,11 @@ def outputs_problem(folder: Path) -> Problem | None:
         return _first_unsafe(folder)
     except PermissionError as error:
         return Problem("result", f"the outputs cannot be read: {error.strerror}")
+    except OSError as error:
+        # Only what the candidate nested makes a path too long; it must not pass for the host's fault.
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return Problem("result", "the outputs are nested so deep that a path is too long to be read")
 
 
 def _first_unsafe(folder: Path) -> Problem | None:

@@ -49,7 +49,10 @@ class DevicePool(Protocol):
         ...
 
     def late_records(self) -> tuple[ExperimentRecord, ...]:
-        """Return, once each, the records of experiments that had been given up and ended all the same."""
+        """Return, once each, the records of experiments that had been given up and ended all the same.
+
+        Who asks again has kept what there was before.
+        """
         ...
 
     def close(self) -> None:

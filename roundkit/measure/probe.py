@@ -10,7 +10,7 @@ from typing import Literal
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused
 from roundkit.core.globs import GlobSet
-from roundkit.host.confine import Execution, Mount, Overlay, confined_execute
+from roundkit.host.confine import CpuSet, Execution, Mount, Overlay, confined_execute
 from roundkit.measure.boundary import (
     CHECKOUT,
     SCRATCH,
@@ -66,6 +66,7 @@ def run_command_confined(
     incumbent_built: Path,
     scratch: Path,
     provision: ProvisionRef | None = None,
+    cpus: CpuSet | None = None,
 ) -> CommandLog:
     """Run a build or smoke command in a checkout, with the incumbent's protected files over it.
 
@@ -79,6 +80,7 @@ def run_command_confined(
         incumbent_built: Where protected files come from; may be the checkout itself.
         scratch: A folder for the command's own files; emptied before, removed afterwards.
         provision: What the round's ``provision`` command made; read-only here.
+        cpus: Cores that it is bound to; None for any.
 
     Returns:
         How it ended. A checkout that cannot take the protected files over it, since something else lies
@@ -100,6 +102,7 @@ def run_command_confined(
         scratch=scratch,
         writable=checkout.mounts(CHECKOUT),
         overlay=checkout.overlay(CHECKOUT, writable=True),
+        cpus=cpus,
         readable=(*protection.mounts(CHECKOUT), *provision_mounts(provision)),
     )
 
@@ -113,6 +116,7 @@ def import_probe(
     scratch: Path,
     provision: ProvisionRef | None = None,
     python: str = "{python}",
+    cpus: CpuSet | None = None,
 ) -> CommandLog:
     """Check that the target package resolves inside the checkout, as the benchmark will import it.
 
@@ -126,6 +130,7 @@ def import_probe(
         scratch: As for :func:`run_command_confined`.
         provision: As for :func:`run_command_confined`.
         python: Another interpreter than the plan's.
+        cpus: As for :func:`run_command_confined`.
 
     Returns:
         The log; exit code 0 where the package resolves inside. :func:`found_places` reads where.
@@ -143,6 +148,7 @@ def import_probe(
         writable=(),
         readable=(*checkout.mounts(CHECKOUT), *provision_mounts(provision)),
         overlay=checkout.overlay(CHECKOUT, writable=False),
+        cpus=cpus,
     )
 
 
@@ -165,6 +171,7 @@ def _run(
     writable: Sequence[Mount],
     readable: Sequence[Mount],
     overlay: Overlay | None,
+    cpus: CpuSet | None,
 ) -> CommandLog:
     seed = hash_seed(spec.round_digest, None)
     remove_tree(scratch)
@@ -179,6 +186,7 @@ def _run(
             deadline=Deadline.after(timeout_s),
             env=expand_environment(spec, seed),
             limits=spec.limits,
+            cpus=cpus,
         )
     except Refused as error:
         if error.refusals[0].code != "mount-point":

@@ -6,15 +6,29 @@ about counts as the candidate's: were it taken for bad luck, it would be measure
 
 from __future__ import annotations
 
+import errno
+import os
 import signal as signals
 from dataclasses import dataclass
 
 from roundkit.harness import EXIT_CANDIDATE_RAISED, EXIT_WORKER_LOST
 from roundkit.host.confine import Execution, Limits
 from roundkit.measure.broke import MeasurementBroke
+from roundkit.models.readings import ended_well
 from roundkit.models.trial import Side
 
 _DETAIL_CHARACTERS = 500
+WHERE_PROGRAMS_ARE = (
+    "a program has to lie in the checkout or in a folder of the plan's PATH, or be named by its absolute "
+    "path in a folder that the plan makes readable"
+)
+"""What to do about a program that is missing inside."""
+
+WHAT_VALIDATORS_SEE = (
+    "a validator sees protected files and what the run left, nothing else: protect what it reads, by "
+    "`protected_paths` or `--protect`"
+)
+"""What to do about a file that a validator does not find."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,8 @@ def end_problem(execution: Execution, limits: Limits) -> Problem | None:
     Raises:
         MeasurementBroke: the boundary could not be set up, or the host itself ran out of memory.
     """
+    if ended_well(execution):
+        return None
     reason = execution.end_reason
     if reason == "setup-failed":
         raise MeasurementBroke("setup-failed", execution.detail or "the boundary could not be set up")
@@ -46,9 +62,7 @@ def end_problem(execution: Execution, limits: Limits) -> Problem | None:
         return Problem("limit", f"{reason}: {execution.detail}" if execution.detail else reason)
     if execution.signal is not None:
         return Problem("crashed", _with_tail(f"ended by {_signal_name(execution.signal)}", execution))
-    if execution.exit_code != 0:
-        return Problem("crashed", _with_tail(f"ended with exit code {execution.exit_code}", execution))
-    return None
+    return Problem("crashed", _missing(execution) or _with_tail(f"ended with {_exit(execution)}", execution))
 
 
 def pair_problem(driver: Execution, worker: Execution, limits: Limits) -> Problem | None:
@@ -79,13 +93,26 @@ def validator_problem(execution: Execution) -> Problem | None:
     Raises:
         MeasurementBroke: the boundary could not be set up.
     """
+    if ended_well(execution):
+        return None
     if execution.end_reason == "setup-failed":
         raise MeasurementBroke("setup-failed", execution.detail or "the boundary could not be set up")
-    if execution.end_reason == "exited" and execution.exit_code == 0:
-        return None
-    ended = execution.end_reason == "exited"
-    how = f"exit code {execution.exit_code}" if ended else execution.end_reason
-    return Problem("invalid", _with_tail(f"the validator rejected the outputs ({how})", execution))
+    if missing := _missing(execution):
+        return Problem("invalid", f"the validator did not run: {missing}")
+    how = _exit(execution) if execution.end_reason == "exited" else execution.end_reason
+    said = _with_tail(f"the validator rejected the outputs ({how})", execution)
+    unfound = os.strerror(errno.ENOENT) in execution.stderr_tail
+    return Problem("invalid", f"{said}; {WHAT_VALIDATORS_SEE}" if unfound else said)
+
+
+def _exit(execution: Execution) -> str:
+    return f"exit code {execution.exit_code}"
+
+
+def _missing(execution: Execution) -> str:
+    """Say that there was no such program, where a command ended for that; the boundary knows its name."""
+    ended = execution.end_reason == "exited" and execution.exit_code != 0
+    return f"{execution.detail}; {WHERE_PROGRAMS_ARE}" if ended and execution.detail else ""
 
 
 def _signal_name(number: int) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refused
+from roundkit.models.readings import LARGEST_FIGURE, figure_problem
 
 Metrics = Mapping[str, tuple[float, ...]]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHOWN_CHARACTERS = 80
+_SHOWN_METRICS = 6
 
 
 class ResultProblem(Exception):
@@ -27,7 +29,7 @@ def parse_result(data: bytes) -> dict[str, tuple[float, ...]]:
     Other keys are ignored, except a ``timeout`` that is set: a benchmark that says so has no result.
 
     Returns:
-        Every metric with all its repetitions, each finite.
+        Every metric with all its repetitions, each finite and at most 1e30 in size.
 
     Raises:
         ResultProblem: it is something else.
@@ -58,13 +60,9 @@ def check_metrics(metrics: Metrics, deciding: str | None, guards: Iterable[str])
         ResultProblem: one is missing; the deciding one is not above zero, or a guard is below it.
     """
     if deciding is not None:
-        values = _present(metrics, deciding)
-        if min(values) <= 0:
-            raise ResultProblem(f"metric {deciding} is {min(values)!r}; it must be above zero")
+        _check_figures(metrics, deciding, decides=True)
     for name in guards:
-        values = _present(metrics, name)
-        if min(values) < 0:
-            raise ResultProblem(f"metric {name} is {min(values)!r}; it cannot be below zero")
+        _check_figures(metrics, name, decides=False)
 
 
 def reduce_repetitions(values: tuple[float, ...]) -> float:
@@ -72,10 +70,14 @@ def reduce_repetitions(values: tuple[float, ...]) -> float:
     return float(statistics.median(values))
 
 
-def _present(metrics: Metrics, name: str) -> tuple[float, ...]:
+def _check_figures(metrics: Metrics, name: str, *, decides: bool) -> None:
     if name not in metrics:
-        raise ResultProblem(f"the result has no metric {name}")
-    return metrics[name]
+        shown = sorted(metrics)[:_SHOWN_METRICS]
+        left = len(metrics) - len(shown)
+        has = ", ".join(shown) + (f" and {left} more" if left else "")
+        raise ResultProblem(f"the result has no metric {name}" + (f"; it has {has}" if has else ""))
+    if problem := figure_problem(name, metrics[name], decides=decides):
+        raise ResultProblem(problem)
 
 
 def _checked_name(name: str) -> str:
@@ -100,4 +102,8 @@ def _number(name: str, value: Any) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise ResultProblem(f"metric {name} is not finite")
+    if abs(number) > LARGEST_FIGURE:
+        raise ResultProblem(
+            f"metric {name} is {number!r}; the most that is reckoned with is {LARGEST_FIGURE!r}"
+        )
     return number

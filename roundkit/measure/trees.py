@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from roundkit.core.files import naming
 
 _FICLONE = 0x40049409
 _NOT_CLONABLE = frozenset(
@@ -80,16 +81,22 @@ def make_parents(root: Path, relative: str) -> None:
             make_folder(here)
 
 
-def list_files(root: Path) -> Iterator[str]:
-    """Yield the relative path of everything below a folder that is no folder itself."""
+def list_files(root: Path, *, folders: bool = False) -> Iterator[str]:
+    """Yield the relative path of everything below a folder that is no folder itself.
+
+    Args:
+        root: The folder.
+        folders: Yield folders too, each before what it holds.
+    """
     pending = [""]
     while pending:
         prefix = pending.pop()
         with os.scandir(root / prefix) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder:
                     pending.append(f"{prefix}{entry.name}/")
-                else:
+                if folders or not is_folder:
                     yield f"{prefix}{entry.name}"
 
 
@@ -153,10 +160,28 @@ def _create(target: Path) -> int:
 
 def _copy_file(source: Path, target: Path, *, executable: bool) -> None:
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(reading, "rb") as original, os.fdopen(_create(target), "wb") as copy:
+    with os.fdopen(reading, "rb") as original, naming(target), os.fdopen(_create(target), "wb") as copy:
         if not _clone(original.fileno(), copy.fileno()):
-            shutil.copyfileobj(original, copy, length=1 << 20)
+            _copy_data(original.fileno(), copy.fileno())
         os.fchmod(copy.fileno(), _EXECUTABLE_MODE if executable else _PLAIN_MODE)
+
+
+def _copy_data(source: int, target: int) -> None:
+    """Copy what a file holds and leave its holes: a file of a terabyte of nothing must not fill a disk."""
+    size = os.fstat(source).st_size
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(source, end, os.SEEK_DATA)
+            end = os.lseek(source, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break
+        os.lseek(target, start, os.SEEK_SET)
+        while start < end and (sent := os.sendfile(target, source, start, end - start)):
+            start += sent
+    os.ftruncate(target, size)
 
 
 def _clone(source: int, target: int) -> bool:

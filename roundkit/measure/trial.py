@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from roundkit.host.confine import (
 from roundkit.host.devices import Binding
 from roundkit.measure.boundary import RESULT_NAME, Grant, TrialBoundary, TrialFiles, TrialFolders
 from roundkit.measure.boundary_book import BoundaryBook
-from roundkit.measure.broke import MeasurementBroke
+from roundkit.measure.broke import MeasurementBroke, is_full
 from roundkit.measure.instruments import Counting, CountProblem, counting
 from roundkit.measure.outputs import outputs_problem
 from roundkit.measure.problems import Problem, end_problem, pair_problem, validator_problem
@@ -141,7 +142,7 @@ def private_folders(folder: Path) -> Iterator[TrialFolders]:
 
 def _check_disk(course: _Course, folder: Path) -> None:
     """Take a crash on a disk that is full, even without the trial's own files, for the host's fault."""
-    if course.problem is not None and os.statvfs(folder).f_bavail == 0:
+    if course.problem is not None and is_full(folder):
         raise MeasurementBroke("disk-full", f"no space is left on the disk of {folder}")
 
 
@@ -265,6 +266,12 @@ def _reported(boundary: TrialBoundary, *, needed: bool) -> dict[str, tuple[float
     except HostileOutput as error:
         if error.reason == "missing" and not needed:
             return {}
+        if error.reason == "missing":
+            example = {"metrics": {boundary.spec.metric.name: 12.3}}
+            raise ResultProblem(
+                f"the benchmark wrote no result: it has to write JSON like {json.dumps(example)} to the file"
+                " that ROUNDKIT_RESULT_PATH names"
+            ) from error
         raise ResultProblem(error.detail) from error
     return parse_result(data)
 

@@ -60,6 +60,7 @@ class AttemptRecord(Record):
     """One entry of the attempts ledger.
 
     Attributes:
+        binding: What it is bound to: lane, plan and worst case.
         phase: ``claimed`` means that it ran, or may have: without a settlement nobody knows how it ended.
         provenance: What fills the lane.
         reserved_utc: When it was reserved.

@@ -30,10 +30,14 @@ Identifier = Annotated[
 ]
 Argv = Annotated[tuple[Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")], ...], Field(min_length=1)]
 """A program and its arguments; no program can be started with a NUL in one."""
+Glob = Annotated[str, StringConstraints(min_length=1)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-PositiveSeconds = Annotated[float, Field(gt=0.0)]
+PositiveSeconds = Annotated[float, Field(gt=0.0, le=1e9)]
+"""Seconds, up to some 30 years: a moment that lies so far ahead can still be written as a date."""
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """A number from 0 on that canonical JSON holds exactly (RFC 8785 counts in doubles)."""
+PositiveCount = Annotated[int, Field(ge=1, le=2**53 - 1)]
+"""The same from 1 on."""
 Provenance = Literal["scripted", "stub", "replay", "person", "model"]
 
 

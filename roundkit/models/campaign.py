@@ -9,25 +9,28 @@ from pydantic import Field, StringConstraints, model_validator
 from roundkit.host.confine import Limits
 from roundkit.models.base import (
     Argv,
-    CommitId,
     Digest,
     Fraction,
+    Glob,
     Identifier,
     PositiveSeconds,
     Record,
-    UtcTime,
     is_missing,
 )
 from roundkit.models.instruments import UNITS, Instrument
+from roundkit.models.search_plan import NegativeMemory, SearchPlanEntry, SearchPlanRevision, SearchState
 
 Direction = Literal["lower", "higher"]
-EntryStatus = Literal["planned", "kept", "rejected"]
-Glob = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class RepositoryRef(Record):
-    """Where the program lies: a path relative to the campaign file, and the branch that is improved."""
+    """Where the program lies: a path relative to the campaign file, and the branch that is improved.
+
+    Attributes:
+        path: The repository, relative to the campaign file.
+        branch: The branch that the campaign improves.
+    """
 
     path: str = "."
     branch: str
@@ -37,6 +40,11 @@ class GuardMetric(Record):
     """A metric that may not get worse than a limit.
 
     ``limit`` is the allowed worsening as a fraction of the baseline, or an absolute bound in ``unit``.
+
+    Attributes:
+        name: What the benchmark reports it as; ``peak_memory_bytes`` is the coordinator's own reading.
+        limit: The allowed worsening as a fraction of the baseline, or an absolute bound in ``unit``.
+        unit: Null: the limit is a fraction.
     """
 
     name: Identifier
@@ -46,7 +54,12 @@ class GuardMetric(Record):
 
 
 class Metric(Record):
-    """The one metric that decides, and the guards beside it."""
+    """The one metric that decides, and the guards beside it.
+
+    Attributes:
+        name: What the benchmark reports it as.
+        guards: Metrics that may not get worse than a limit.
+    """
 
     name: Identifier
     unit: str
@@ -55,7 +68,12 @@ class Metric(Record):
 
 
 class Command(Record):
-    """One confined command. ``{python}`` stands for the plan's interpreter."""
+    """One confined command. ``{python}`` stands for the plan's interpreter.
+
+    Attributes:
+        argv: Program and arguments; it starts at the top of the checkout, without a shell.
+        timeout_s: When it is ended, in seconds.
+    """
 
     argv: Argv
     timeout_s: PositiveSeconds
@@ -126,7 +144,13 @@ class Noise(Record):
 
 
 class Drift(Record):
-    """Limits for the A/A history, in units of one standard error."""
+    """Limits for the A/A history, in units of one standard error.
+
+    Attributes:
+        allowance: What each check's z loses before it is added up.
+        limit: Sum beyond which the queue pauses.
+        single_limit: Evidence of one check beyond which it pauses.
+    """
 
     allowance: Annotated[float, Field(ge=0.0)]
     limit: Annotated[float, Field(gt=0.0)]
@@ -198,74 +222,48 @@ class TestPlan(Record):
     validator_hashes: dict[str, Digest] = Field(default_factory=dict)
 
 
-class SearchPlanEntry(Record):
-    """One direction worth trying."""
-
-    id: Identifier
-    target_stage: str
-    exposed_share: Fraction
-    conditional_headroom: Fraction
-    plane: str | tuple[str, ...]
-    hypothesis: str
-    scope: tuple[Glob, ...] = ()
-    status: EntryStatus
-    evidence: str | None = None
-
-
-class SearchPlanRevision(Record):
-    """One change of an entry's status; rows are only ever appended."""
-
-    time: UtcTime
-    round: Identifier
-    entry: Identifier
-    from_status: EntryStatus = Field(alias="from")
-    to_status: EntryStatus = Field(alias="to")
-    reason: str
-    evidence: str | None = None
-    changed_condition: str | None = None
-
-
-class NegativeMemory(Record):
-    """What failed, and under which conditions."""
-
-    entry: Identifier
-    round: Identifier
-    conditions: str
-    reason: str
-    evidence: str | None = None
-
-
 class CampaignBudget(Record):
-    """How many lanes one round may have."""
+    """How many lanes one round may have.
+
+    Attributes:
+        lanes_per_round: Most lanes of one round.
+    """
 
     lanes_per_round: Annotated[int, Field(ge=1)]
 
 
 class IntakeLimits(Record):
-    """How large one submission may be: files, bytes of one file, bytes of all of them together."""
+    """How large one submission may be: files, bytes of one file, bytes of all of them together.
+
+    Attributes:
+        max_files: Most files of one submission.
+        max_file_bytes: Largest file.
+        max_total_bytes: Most bytes of all of them together.
+    """
 
     max_files: Annotated[int, Field(ge=1)]
     max_file_bytes: Annotated[int, Field(ge=1)]
     max_total_bytes: Annotated[int, Field(ge=1)]
 
 
-class SearchState(Record):
-    """Where the campaign stands."""
-
-    incumbent_revision: CommitId
-    incumbent_evidence: str | None = None
-    next_candidate_parent: CommitId | None = None
-    isolation: str = "lane-clone"
-    import_path: str | None = None
-    last_round_ledger: str | None = None
-
-
 class CampaignPlan(Record):
     """A long effort to improve one program: search plan, gates and state.
 
     Attributes:
-        provision: Fetches what builds need, with the host's network, once a round on the incumbent.
-            Canonical bytes leave it out where there is none: plans frozen before the key keep their digest.
+        campaign_id: Its name: letters, digits, ``.``, ``_``, ``-``.
+        validator: Judges the outputs of each trial; null: none does.
+        provision: Fetches what builds need, with the host's network, once a round on the incumbent. Canonical
+            bytes leave it out where there is none: plans frozen before the key keep their digest.
+        build: Builds a checkout; null: nothing is built.
+        smoke: Has to pass on a built candidate before it is measured; null: nothing has to.
+        target_package: The package whose import must come from the measured checkout; null: not looked at.
+        protected_paths: Globs that no lane may touch, beside every file that a command names.
+        hidden_paths: Globs of hold-outs: only the validator ever sees them.
+        environment: Exactly the variables that a candidate sees; ``{harness}`` and ``{hash_seed}`` are
+            replaced.
+        search_plan: Directions worth trying.
+        search_plan_revisions: How entries changed, appended by ``close``.
+        negative_memory: What failed, appended by ``close``.
     """
 
     format: Literal["roundkit-campaign/1"]

@@ -11,6 +11,7 @@ from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
 
+BatchSystem = Literal["slurm", "pbs", "lsf", "sge"]
 ReplyKind = Literal["record", "busy", "missing", "refused"]
 
 
@@ -35,9 +36,13 @@ class RemoteRequest(Record):
 
     Attributes:
         run: Identity of this run: the same whenever the same experiment is handed over again.
+        store_sha256: Which store asks: that of a copied round directory is another one.
         plan_digest: The frozen plan that it belongs to.
         device_class: Class of the device set that is to measure; null where the plan names none.
-        deadline_utc: When the coordinator takes the worker for lost.
+        sent_utc: When it was sent, by the coordinator's clock. The record's times are by that clock too.
+        clock_offset_s: What is added to the worker's clock to have the coordinator's, as far as is known.
+        deadline_utc: When the coordinator takes the worker for lost. Time in which somebody else has the
+            devices does not count.
         request: Sides, schedule with coins and seeds, run specification, and the one device set that was
             chosen.
         incumbent: The untouched incumbent that protected files are mounted from.
@@ -49,8 +54,11 @@ class RemoteRequest(Record):
 
     format: Literal["roundkit-cluster-request/1"]
     run: Digest
+    store_sha256: Digest
     plan_digest: Digest
     device_class: Identifier | None
+    sent_utc: UtcTime
+    clock_offset_s: float
     deadline_utc: UtcTime
     request: MeasurementRequest
     incumbent: TreeRef
@@ -89,7 +97,13 @@ class RemoteReply(Record):
 
 
 class TrialNote(Record):
-    """One finished trial, told while its experiment runs; shown and never counted."""
+    """One finished trial, told while its experiment runs; shown and never counted.
+
+    Attributes:
+        done: Trials that are done.
+        planned: Trials of the experiment.
+        trial: The last one, in words.
+    """
 
     run: Digest
     done: Count
@@ -98,9 +112,14 @@ class TrialNote(Record):
 
 
 class FinishedRun(Record):
-    """A run whose record still lies at the worker."""
+    """A run whose record still lies at the worker.
+
+    Attributes:
+        store_sha256: Which store asked for it.
+    """
 
     run: Digest
+    store_sha256: Digest
     plan_digest: Digest
     experiment_id: Identifier
 
@@ -111,11 +130,15 @@ class OfferedSet(Record):
     Attributes:
         device_set: What it is.
         held: Whether somebody measures on it.
+        run: The run that the worker is at on it; null where it is at none.
+        waits: Whether that run waits for somebody else to let go of the devices.
         problem: Why nothing may be measured on it; null when it qualifies.
     """
 
     device_set: DeviceSet
     held: bool
+    run: Digest | None = None
+    waits: bool = False
     problem: str | None
 
 
@@ -151,17 +174,19 @@ class WorkerSets(Record):
 
 
 class SlurmWorkers(Record):
-    """How workers are submitted to Slurm, as their owner writes it.
+    """How workers are submitted as batch jobs, as their owner writes it.
 
     Attributes:
+        system: To which batch system.
         jobs: How many workers, one a job.
         device_sets: The nodes' file of device sets, as they see it.
         home: Folder for a worker's trees and records on its node; may name variables of the node's shell.
         roundkit: The command on the nodes; null for this one's own interpreter, on a shared file system.
-        options: What ``dask_jobqueue.SLURMCluster`` takes: ``cores``, ``memory``, ``queue``, ``walltime``, …
+        options: What ``dask_jobqueue`` takes for it: ``cores``, ``memory``, ``queue``, ``walltime``, …
     """
 
     format: Literal["roundkit-slurm/1"]
+    system: BatchSystem = "slurm"
     jobs: Annotated[int, Field(ge=1)]
     device_sets: str
     home: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./${}-]+$")]

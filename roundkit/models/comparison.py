@@ -103,12 +103,13 @@ class Comparison(Record):
     """A comparison outside a round, whole: anybody can take its verdict again from the raw samples.
 
     Attributes:
-        secret: The secret in hex, revealed: coins and seeds follow from it.
         run_spec: How a trial ran; follows from the plan.
+        secret: The secret in hex, revealed: coins and seeds follow from it.
         builds: How build and import probe ended, baseline first.
         experiment: The experiment that decided; null when the candidate could not be built.
         earlier: Experiments before it that decided nothing, and why is in them.
         verdict: What the experiment gives under the run specification.
+        environment: The machine and what ran on it.
     """
 
     format: Literal["roundkit-comparison/1"]
@@ -123,7 +124,12 @@ class Comparison(Record):
 
 
 class PairsNeeded(Record):
-    """How many pairs show a gain with 80 % power; the gain is a fraction."""
+    """How many pairs show a gain with 80 % power; the gain is a fraction.
+
+    Attributes:
+        gain: A true gain, as a fraction.
+        pairs: Pairs that show it with 80 % power.
+    """
 
     gain: float
     pairs: Count
@@ -141,6 +147,8 @@ class InstrumentNoise(Record):
         autocorrelation: Lag-1 autocorrelation of the trials' logs in order of time.
         difference: What A/A showed as a gain, a fraction; there is none.
         order_effect: Effect of running second, a log ratio, with the ends of its 95 % interval.
+        order_low: Lower end of the order effect's 95 % interval.
+        order_high: Upper end of it.
         needed: Pairs for each gain asked for.
         detectable: Smallest gain that ``pairs`` pairs show with 80 % power, a fraction.
         detectable_planned: The same with ``planned_pairs`` pairs.
@@ -168,10 +176,13 @@ class NoiseReport(Record):
     """A benchmark against itself, under each instrument that the machine has.
 
     Attributes:
+        instruments: What each instrument showed.
         trial_s: Seconds that one trial takes, the median.
         noise: What goes into a campaign's test plan; null where the chosen instrument has no figures.
         run_specs: How the trials of each experiment ran, in order of ``experiments``.
         experiments: The raw trials.
+        secret: Behind the order of trials.
+        environment: The machine and what ran on it.
     """
 
     format: Literal["roundkit-noise/1"]

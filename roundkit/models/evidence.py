@@ -8,7 +8,11 @@ from roundkit.models.base import Count, Digest, Identifier, Record, UtcTime
 
 
 class IndexedFile(Record):
-    """One file of the folder."""
+    """One file of the folder.
+
+    Attributes:
+        path: Its place in the folder.
+    """
 
     path: str
     size: Count
@@ -20,8 +24,10 @@ class EvidenceIndex(Record):
 
     Attributes:
         kind: What the folder records.
-        previous: Digest of the previous round's index, null for a campaign's first.
+        subject_id: The round.
         tool_version: The version of roundkit that exported it.
+        previous: Digest of the previous round's index, null for a campaign's first.
+        files: Every file but the index and its seal.
     """
 
     format: Literal["roundkit-evidence/1"]
@@ -34,8 +40,27 @@ class EvidenceIndex(Record):
     files: tuple[IndexedFile, ...]
 
 
+class WaveIndex(Record):
+    """``waves-index.json`` of an exported wave campaign. Its own SHA-256 is the evidence's digest.
+
+    Attributes:
+        tool_version: The version of roundkit that exported it.
+        files: Every file but the index and its seal.
+    """
+
+    format: Literal["roundkit-waves-evidence/1"]
+    campaign_id: Identifier
+    exported_utc: UtcTime
+    tool_version: str
+    files: tuple[IndexedFile, ...]
+
+
 class SecretReveal(Record):
-    """The coordinator's secret, revealed: its SHA-256 stands in the frozen plan."""
+    """The coordinator's secret, revealed: its SHA-256 stands in the frozen plan.
+
+    Attributes:
+        secret_hex: The secret, in hexadecimal.
+    """
 
     format: Literal["roundkit-secret/1"]
     secret_hex: Digest
@@ -47,6 +72,7 @@ class EvidencePointer(Record):
     Attributes:
         evidence: Absolute path of the evidence folder, as it was when the directory was pruned.
         index_sha256: Digest of the evidence, for ``roundkit audit --expect``.
+        pruned_utc: When it was pruned.
     """
 
     format: Literal["roundkit-evidence-pointer/1"]

@@ -20,7 +20,12 @@ INSTRUCTIONS_SAY_NOTHING = "instructions say nothing about caches, I/O, waiting 
 
 
 class ProcessCount(Record):
-    """Instructions that one process executed; the number is its process id inside the boundary."""
+    """Instructions that one process executed; the number is its process id inside the boundary.
+
+    Attributes:
+        pid: Process id, inside the boundary.
+        instructions: Instructions that it executed.
+    """
 
     pid: Annotated[int, Field(ge=1)]
     instructions: Count

@@ -28,7 +28,11 @@ class ManifestEntry(Record):
 
 
 class Manifest(Record):
-    """A candidate's paths, modes, deletions and digests; its own digest identifies the candidate."""
+    """A candidate's paths, modes, deletions and digests; its own digest identifies the candidate.
+
+    Attributes:
+        entries: One a changed path.
+    """
 
     format: Literal["roundkit-manifest/1"]
     lane: Identifier
@@ -41,7 +45,12 @@ class Manifest(Record):
 
 
 class LaneFile(Record):
-    """``.roundkit/lane.json``: what the wrapper needs. The coordinator never reads it back."""
+    """``.roundkit/lane.json``: what the wrapper needs. The coordinator never reads it back.
+
+    Attributes:
+        base_commit: I0.
+        globs_regex: The globs as one regular expression.
+    """
 
     format: Literal["roundkit-lane/1"]
     round_id: Identifier
@@ -56,7 +65,14 @@ class LaneFile(Record):
 
 
 class LaunchLane(Record):
-    """One lane in the launch manifest."""
+    """One lane in the launch manifest.
+
+    Attributes:
+        clone: Absolute path of its clone.
+        wrapper: Absolute path of its wrapper.
+        environment: Absolute path of its virtual environment; null without one.
+        probe: What its import probe found; null without one.
+    """
 
     id: Identifier
     clone: str
@@ -85,12 +101,19 @@ class LaunchManifest(Record):
 
 
 class TicketStatus(Record):
-    """One ticket's state as the coordinator mirrors it into the lane's ``.roundkit/status/``."""
+    """One ticket's state as the coordinator mirrors it into the lane's ``.roundkit/status/``.
+
+    Attributes:
+        state: ``queued``, ``measuring``, ``measured`` or ``rejected``.
+        verdict: Null before there is one.
+    """
 
     ticket: str
     state: TicketState
     sequence: Count
     verdict: str | None = None
     gain: float | None = None
+    low: float | None = None
+    high: float | None = None
     reason: str | None = None
     detail: str | None = None

@@ -39,6 +39,12 @@ class ListPrice(Record):
     """What a model's tokens cost by its provider's list, in micro-USD a million tokens of each class.
 
     Used where a command-line tool counts tokens and no dollars.
+
+    Attributes:
+        input: Tokens read outside of any cache.
+        cached_input: Tokens read from a cache.
+        cache_write: Tokens written into a cache.
+        output: Tokens written.
     """
 
     input: Count

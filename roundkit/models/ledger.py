@@ -8,15 +8,17 @@ from pydantic import Field
 
 from roundkit.models.attempts import AttemptRecord
 from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
-from roundkit.models.campaign import EntryStatus
 from roundkit.models.lane import Manifest, TicketState
 from roundkit.models.round_plan import HarnessName
+from roundkit.models.search_plan import EntryStatus
 from roundkit.models.verdict import VerdictRecord
 
 RejectCause = Literal[
     "scope", "protected-path", "hash-mismatch", "symlink", "submodule", "mode", "too-large", "malformed",
     "cap", "late", "ticket-collision", "build", "smoke", "import-path",
 ]  # fmt: skip
+BEYOND_THE_CAP: frozenset[RejectCause] = frozenset({"cap", "late"})
+"""Why a submission was rejected that used up none of its lane's."""
 LaneOutcome = Literal["composed", "skipped", "no-passing-ticket", "no-result", "rerun-failed"]
 
 
@@ -25,7 +27,13 @@ def _is_empty(value: str) -> bool:
 
 
 class CommandLog(Record):
-    """How a build, probe or smoke command of a candidate ended."""
+    """How a build, probe or smoke command of a candidate ended.
+
+    Attributes:
+        step: Which command.
+        end_reason: How it ended: ``exited``, or the limit that ended it.
+        tail: The end of what it printed; untrusted text.
+    """
 
     step: Literal["build", "import-path", "smoke"]
     exit_code: int | None
@@ -40,7 +48,21 @@ class CommandLog(Record):
 
 
 class TicketRecord(Record):
-    """One accepted or rejected submission, from intake to verdict."""
+    """One accepted or rejected submission, from intake to verdict.
+
+    Attributes:
+        key: Identity of the submission.
+        manifest_digest: Digest that identifies the candidate.
+        state: ``queued``, ``measuring``, ``measured`` or ``rejected``.
+        reject_cause: Why it was rejected; null where it was not.
+        reject_detail: The same in words.
+        candidate_commit: The candidate as a commit; null where it never became one.
+        candidate_tree: Its tree.
+        commands: Build, probe and smoke, as they ended.
+        experiments: Its experiments, repetitions included.
+        verdict: Null before it was measured, or where it was rejected.
+        measured_utc: When it had its verdict; null before.
+    """
 
     ticket: str
     key: Digest
@@ -62,7 +84,12 @@ class TicketRecord(Record):
 
 
 class RejectedSubmission(Record):
-    """An outbox entry that could not even become a ticket (its manifest cannot be read)."""
+    """An outbox entry that could not even become a ticket (its manifest cannot be read).
+
+    Attributes:
+        entry: Name of the outbox entry; untrusted text.
+        cause: Why.
+    """
 
     lane: Identifier
     entry: str
@@ -75,6 +102,9 @@ class InteractionRatio(Record):
     """A step's gain over the lane's standalone gain, both in the metric's unit, with its 95 % interval.
 
     ``basis`` says where the standalone gain came from; step 1's ratio is 1 by construction.
+
+    Attributes:
+        value: The ratio; null where it is unmeasurable.
     """
 
     value: float | None
@@ -84,7 +114,16 @@ class InteractionRatio(Record):
 
 
 class CompositionStep(Record):
-    """One lane laid on the head so far and measured against it."""
+    """One lane laid on the head so far and measured against it.
+
+    Attributes:
+        head_before: Commit that it was measured against.
+        tree: Its tree; null likewise.
+        candidate: The step's own commit; null where the files do not fit together.
+        reused: Whether the ticket's own measurement was reused.
+        kept: Whether the step stays.
+        ratio: Its gain over the lane's gain alone.
+    """
 
     step: Count
     lane: Identifier
@@ -100,7 +139,11 @@ class CompositionStep(Record):
 
 
 class RerunRecord(Record):
-    """The final head, or the best single lane, once more against I0; ``lanes`` are those it holds."""
+    """The final head, or the best single lane, once more against I0; ``lanes`` are those it holds.
+
+    Attributes:
+        kind: ``rerun`` of the final head, or ``fallback`` to the best single lane.
+    """
 
     kind: Literal["rerun", "fallback"]
     commit: CommitId
@@ -114,6 +157,11 @@ class LaneRecord(Record):
     """What became of one lane.
 
     Attributes:
+        tickets: Its tickets, in order of intake.
+        selected: The ticket that stands for it; null when none passed.
+        ticket_gain: That ticket's estimate, biased upward by selection.
+        outcome: What became of it in the composition.
+        entry_status: What became of its search plan entry.
         attempts: How many attempts of its agent are in the ledger, in whatever phase.
         cost_micro_usd: What those that ran cost; null when there was none, or one whose cost nobody knows.
         cost: The same in words, with harness and model; empty where no agent ran.
@@ -169,9 +217,17 @@ class RoundLedger(Record):
             that is written to the campaign repository has the same trees under new commit ids, because its
             messages name the digest of the evidence that holds this ledger.
         head_tree: Tree of ``head``.
-        gain: The fresh rerun's gain over I0, as a fraction; null when there was no passing rerun.
-        order: The lanes in the order of composition.
+        opened_utc: When the plan was frozen.
+        closed_utc: When the round was closed.
         attempts: Every attempt of every lane's agent, in order of reservation.
+        tickets: Every ticket, in order of intake.
+        rejected_submissions: Outbox entries that could not become a ticket.
+        aa_checks: Every check of the incumbent against itself.
+        order: The lanes in the order of composition.
+        composition: The steps, in order.
+        rerun: The final rerun, and the fallback where there was one.
+        gain: The fresh rerun's gain over I0, as a fraction; null when there was no passing rerun.
+        statement: What the ledger is, and what it is not.
     """
 
     format: Literal["roundkit-round-ledger/1"]

@@ -74,12 +74,27 @@ class SessionNoise(Record):
     variance: float
 
 
+class PlaceNoise(Record):
+    """Noise between sessions where an experiment may come to run.
+
+    Attributes:
+        machine_sha256: Which machine, as records name it.
+        device_set: Which of its device sets.
+        noise: What that set's own A/A checks say.
+    """
+
+    machine_sha256: Digest | None
+    device_set: Identifier
+    noise: SessionNoise
+
+
 class MeasurementRequest(Record):
     """One experiment to run. Pickles and serialises; a cluster engine takes the same request.
 
     Attributes:
         experiment_id: Unique within the round; a repeated experiment gets a new one.
         subject: Ticket, composition step or check that the experiment is for.
+        run_spec: How its trials run.
         baseline: The side that is to be beaten.
         candidate: The side that wants to beat it.
         incumbent_built: Checkout that protected files are mounted from.
@@ -87,7 +102,9 @@ class MeasurementRequest(Record):
         device_sets: Any one of these may be used.
         schedule: Every trial in order.
         look_plan: When it may end early; null where it has every pair.
-        session_noise: Noise between sessions that its evidence is weakened by; null where it is not known.
+        session_noise: Noise between sessions of the whole round, for device sets that were not checked often
+            enough; null where it is not known.
+        place_noise: Of device sets that were; see :meth:`noise_at`.
         work_folder: Absolute folder for copies, scratch and results of this experiment.
     """
 
@@ -107,4 +124,12 @@ class MeasurementRequest(Record):
     schedule: tuple[PlannedTrial, ...]
     look_plan: LookPlan | None = None
     session_noise: SessionNoise | None = None
+    place_noise: tuple[PlaceNoise, ...] = ()
     work_folder: str
+
+    def noise_at(self, machine_sha256: str | None, device_set: str) -> SessionNoise | None:
+        """Return the noise between sessions that evidence from a device set is weakened by."""
+        for one in self.place_noise:
+            if (one.machine_sha256, one.device_set) == (machine_sha256, device_set):
+                return one.noise
+        return self.session_noise

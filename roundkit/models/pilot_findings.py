@@ -28,6 +28,7 @@ class AuthoredFinding(Record):
     """One finding as a person writes it in ``findings.yaml``.
 
     Attributes:
+        failure_class: One of the closed list of classes.
         tuple_id: The tuple that shows it, or a setup attempt's name.
         artifact: The file that shows it, relative to the pilot's folder.
         sha256: Its digest.
@@ -46,7 +47,11 @@ class AuthoredFinding(Record):
 
 
 class FindingsFile(Record):
-    """``findings.yaml`` in a pilot's folder; the order is its author's ranking."""
+    """``findings.yaml`` in a pilot's folder; the order is its author's ranking.
+
+    Attributes:
+        findings: The most important one first.
+    """
 
     format: Literal["roundkit-pilot-findings/1"]
     findings: tuple[AuthoredFinding, ...]

@@ -51,6 +51,7 @@ class PublishedTuple(Record):
     """One tuple as published.
 
     Attributes:
+        variant: The variant.
         process: How its agent ended, in this project's words.
         process_as_published: The source's own word.
         wall_ms: Wall time as published.
@@ -90,7 +91,14 @@ class PublishedSetup(Record):
 
 
 class PublishedFinding(Record):
-    """One thing that the source reports as having gone wrong, in this project's words."""
+    """One thing that the source reports as having gone wrong, in this project's words.
+
+    Attributes:
+        failure_class: One of the closed list of classes.
+        tuple_id: The tuple that shows it; null where the source names none.
+        sentence: What went wrong.
+        maps_to: The issue or follow-up that it led to.
+    """
 
     failure_class: FailureClass
     tuple_id: str | None
@@ -103,8 +111,14 @@ class PublishedCohort(Record):
 
     Attributes:
         provenance: What played the agents, as published.
+        source: Where the figures come from.
         expected: Tuples of its matrix.
+        tasks: Names of its tasks.
+        variants: Names of its variants.
         policy: What is known of the limits, in a sentence.
+        tuples: Its tuples, as published.
+        setup: Attempts outside of the matrix.
+        findings: What the source reports as having gone wrong.
         not_recorded: What the source does not have, never filled in.
     """
 

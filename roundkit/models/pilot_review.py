@@ -85,7 +85,13 @@ class ReviewSession(Record):
 
 
 class ReviewMark(Record):
-    """One line of ``marks.jsonl``: a break begins or ends."""
+    """One line of ``marks.jsonl``: a break begins or ends.
+
+    Attributes:
+        mark: Whether a break begins or ends.
+        at_ns: The host's monotonic clock, in nanoseconds.
+        boot_id: Which start of the host that clock belongs to.
+    """
 
     sequence: Annotated[int, Field(ge=1)]
     mark: Literal["pause", "resume"]
@@ -98,8 +104,8 @@ class Review(Record):
     """``review.json``, written exclusively when a review ends.
 
     Attributes:
-        method: ``timed``: between host clocks; ``stated``: a person named the duration, which is readable
-            and never eligible.
+        method: ``timed``: between host clocks; ``stated``: a person named the duration, which is readable and
+            never eligible.
         packet_sha256: Digest of the packet that was reviewed.
         session_sha256: Digest of the session; null for a stated one.
         marks_sha256: Digest of the marks' bytes; null for a stated one.
@@ -109,6 +115,7 @@ class Review(Record):
         unclear: Why the clocks do not give it; null where they do.
         blinded: The reviewer's word that nothing told which variant it was.
         judgement: What the reviewer found, by the rubric.
+        note: The reviewer's own words.
     """
 
     format: Literal["roundkit-review/1"]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.models.agent_run import AgentRun
-from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime
+from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime, is_missing
 
 ProcessOutcome = Literal["completed", "timeout", "error", "aborted"]
 """How a tuple's agent ended; says nothing about its candidate."""
@@ -31,20 +31,40 @@ its next write named the new content's digest; it named the old one and was refu
 next write cannot be read as one."""
 
 
+class LedgerState(Record):
+    """A ledger of interventions as it stood when another attempt was started.
+
+    Attributes:
+        attempt: Name of its trial's folder.
+        size: Its length in bytes; it only grows.
+        sha256: Digest of those bytes.
+    """
+
+    attempt: Identifier
+    size: Count
+    sha256: Digest
+
+
 class TrialStart(Record):
     """``start.json``, written exclusively before anything of a tuple runs: from then on its slot is used.
 
     Attributes:
+        previous_sha256: Digest of the record of the attempt before it, setup attempts included; null for the
+            pilot's first one.
+        ledgers: Ledgers that had grown since their attempts' records, which bind what was there before; null
+            where an older version wrote it, which looked at none.
         order: The slot; null for a setup attempt, which stays outside the matrix.
         attempt: Name of the trial's folder.
     """
 
     format: Literal["roundkit-pilot-start/1"]
     plan_sha256: Digest
+    previous_sha256: Digest | None
     tuple_id: str | None
     order: int | None
     attempt: Identifier
     started_utc: UtcTime
+    ledgers: tuple[LedgerState, ...] | None = Field(default=None, exclude_if=is_missing)
 
 
 class GatewayCall(Record):
@@ -141,7 +161,14 @@ class Presentation(Record):
 
 
 class CheckResult(Record):
-    """One check: its outcome, and why where it is unavailable."""
+    """One check: its outcome, and why where it is unavailable.
+
+    Attributes:
+        check: Name of the check.
+        outcome: ``passed``, ``failed`` or ``unavailable``.
+        stdout_sha256: Digest of what it printed; null where it did not run.
+        stderr_sha256: The same of standard error.
+    """
 
     check: Identifier
     outcome: CheckOutcome
@@ -211,14 +238,24 @@ class TrialRecord(Record):
 
 
 class ReplayRecord(Record):
-    """Acceptance decided again, from archived bytes alone; a disagreement is a finding."""
+    """Acceptance decided again, from archived bytes alone; a disagreement is a finding.
 
-    format: Literal["roundkit-pilot-replay/1"]
+    Attributes:
+        format: From 2 on, its file's name holds the digest of its bytes; of format 1 nothing does.
+        agrees: Whether both decisions are the same.
+    """
+
+    format: Literal["roundkit-pilot-replay/1", "roundkit-pilot-replay/2"]
     tuple_id: str
     attempt: Identifier
     replayed_utc: UtcTime
     acceptance: Acceptance
     agrees: bool
+
+    @property
+    def is_named_by_digest(self) -> bool:
+        """Say whether its file's name holds its digest: older versions numbered replays."""
+        return self.format != "roundkit-pilot-replay/1"
 
 
 class ItemResult(Record):

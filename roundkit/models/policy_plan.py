@@ -13,6 +13,7 @@ from roundkit.models.base import (
     Digest,
     Fraction,
     Identifier,
+    PositiveCount,
     PositiveSeconds,
     Provenance,
     Record,
@@ -53,7 +54,12 @@ class ReferenceGain(Record):
 
 
 class ArmRounds(Record):
-    """The round each arm's rounds are made from; both say the same, mostly because they are one file."""
+    """The round each arm's rounds are made from; both say the same, mostly because they are one file.
+
+    Attributes:
+        P: ``round.yaml`` of the arm with several lanes a round.
+        S: ``round.yaml`` of the arm with one lane a round.
+    """
 
     P: RelativePath
     S: RelativePath
@@ -81,11 +87,11 @@ class Assumptions(Record):
         overlap: Probability that a lane loses its gain on top of others, whatever its owner expected.
     """
 
-    pilots: Annotated[int, Field(ge=1)]
+    pilots: PositiveCount
     seed: Count
     agent_minutes: Minutes
     agent_spread: Minutes
-    submissions: Annotated[int, Field(ge=1)]
+    submissions: PositiveCount
     build_minutes: Minutes
     measurement_minutes: Minutes
     measurement_spread: Minutes
@@ -123,8 +129,8 @@ class PolicyDraft(Record):
     seed: Count
     campaign: RelativePath
     rounds: ArmRounds
-    lanes_per_round: Annotated[int, Field(ge=1)]
-    repetitions: Annotated[int, Field(ge=1)]
+    lanes_per_round: PositiveCount
+    repetitions: PositiveCount
     reference: ReferenceGain
     fraction: Share
     ratio_threshold: Share
@@ -153,9 +159,9 @@ class PolicyRunner(Record):
 class PolicySlot(Record):
     """One expected run and its place in the order, from 1."""
 
-    order: Annotated[int, Field(ge=1)]
+    order: PositiveCount
     arm: Arm
-    repetition: Annotated[int, Field(ge=1)]
+    repetition: PositiveCount
 
     @property
     def run_id(self) -> str:
@@ -173,6 +179,12 @@ class PolicyPlan(Record):
         repository: Absolute path of the repository that every run copies I0 from.
         incumbent: I0.
         incumbent_tree: Its tree.
+        lanes_per_round: Lanes in one round of ``P``.
+        reference: G*.
+        fraction: Share of G* that is the target.
+        ratio_threshold: What the median of the per-pair ratios must be under.
+        total_budget: What the agents of one run may be charged.
+        round_s: Seconds from the preparation of a round to its deadline.
         provenance: What plays the agents.
         schedule: Every expected run once, in the order in which they run.
         schedule_sha256: Digest of the canonical JSON of the schedule.

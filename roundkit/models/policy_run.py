@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.models.attempts import Cost
-from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance, Record, UtcTime
+from roundkit.models.base import (
+    CommitId,
+    Count,
+    Digest,
+    Identifier,
+    Provenance,
+    Record,
+    UtcTime,
+    is_missing,
+)
+from roundkit.models.clocks import ClockPair
+from roundkit.models.pilot_trial import ArchivedFile
 from roundkit.models.policy_plan import Arm
 
 RunProcess = Literal["completed", "error", "aborted"]
@@ -21,26 +32,42 @@ PairWinner = Literal["P", "S", "tie", "both-censored", "incomplete"]
 
 
 class PolicyStart(Record):
-    """``start.json``, written exclusively before anything of a run: from then on its slot is used."""
+    """``start.json``, written exclusively before anything of a run: from then on its slot is used.
+
+    Attributes:
+        previous_sha256: Digest of the record of the run before it; null for the pilot's first one.
+    """
 
     format: Literal["roundkit-policy-start/1"]
     plan_sha256: Digest
+    previous_sha256: Digest | None
     run_id: str
     order: Annotated[int, Field(ge=1)]
     started_utc: UtcTime
 
 
 class PolicyLaunch(Record):
-    """``launch.json``, written exclusively right before a run's first launch: where its clock starts."""
+    """``launch.json``, written exclusively right before a run's first launch: where its clock starts.
+
+    Attributes:
+        launched_utc: When the lanes were launched.
+        clock: The same on both of the host's clocks; missing where it has but one, and in older records.
+    """
 
     format: Literal["roundkit-policy-launch/1"]
     plan_sha256: Digest
     run_id: str
     launched_utc: UtcTime
+    clock: ClockPair | None = Field(default=None, exclude_if=is_missing)
 
 
 class PolicyEnd(Record):
-    """``end.json``: how a run ended as a process. An aborted run gets it from whoever found it broken."""
+    """``end.json``: how a run ended as a process. An aborted run gets it from whoever found it broken.
+
+    Attributes:
+        noted_utc: When it was noted.
+        clock: The same on both of the host's clocks; missing where it has but one, and in older records.
+    """
 
     format: Literal["roundkit-policy-end/1"]
     plan_sha256: Digest
@@ -48,10 +75,16 @@ class PolicyEnd(Record):
     process: RunProcess
     detail: str
     noted_utc: UtcTime
+    clock: ClockPair | None = Field(default=None, exclude_if=is_missing)
 
 
 class TicketWait(Record):
-    """How long one ticket waited for a device; null where it was never measured, or rejected before."""
+    """How long one ticket waited for a device; null where it was never measured, or rejected before.
+
+    Attributes:
+        wait_s: Seconds from intake to its first trial; null where there was none, and where the host's clock
+            was set.
+    """
 
     ticket: str
     lane: Identifier
@@ -60,7 +93,11 @@ class TicketWait(Record):
 
 
 class StepRatio(Record):
-    """The interaction ratio of one composition step; null is unmeasurable, and says so in its basis."""
+    """The interaction ratio of one composition step; null is unmeasurable, and says so in its basis.
+
+    Attributes:
+        value: The interaction ratio; null where it is unmeasurable.
+    """
 
     round_id: Identifier
     lane: Identifier
@@ -76,7 +113,8 @@ class PolicyRound(Record):
         evidence_sha256: Digest of its evidence.
         gain: Its rerun's gain over the incumbent that it started from; null without a passing rerun.
         total_gain: The run's gain over its first incumbent after this round.
-        elapsed_s: From the run's first launch to the end of the passing rerun; null without one.
+        elapsed_s: From the run's first launch to the end of the passing rerun; null without one, and where
+            the host's clock was set.
         charged: What its attempts were charged, their worst cases.
     """
 
@@ -95,7 +133,12 @@ class PolicyRound(Record):
 class PolicyRunRecord(Record):
     """``record.json``: one run, derived from its rounds' evidence and the two times of its clock.
 
+    Where somebody set the host's clock during it, no difference of its times is a duration, and all are null.
+
     Attributes:
+        format: Of ``1``, older than ``2``, nobody can say whether its clock was set forward, and it binds
+            none of its own files.
+        files: Everything in its folder but this record and its rounds' evidence; missing in older records.
         process: How it ended.
         detail: One line more about that.
         end: By which rule; null for a run that broke.
@@ -118,8 +161,9 @@ class PolicyRunRecord(Record):
         experiments: Complete or not, by purpose.
     """
 
-    format: Literal["roundkit-policy-run/1"]
+    format: Literal["roundkit-policy-run/1", "roundkit-policy-run/2"]
     plan_sha256: Digest
+    files: tuple[ArchivedFile, ...] | None = Field(default=None, exclude_if=is_missing)
     run_id: str
     order: Annotated[int, Field(ge=1)]
     arm: Arm
@@ -137,7 +181,7 @@ class PolicyRunRecord(Record):
     charged: Cost
     tokens: Count | None
     micro_usd: Count | None
-    device_hours: float
+    device_hours: float | None
     utilization: float | None
     waits: tuple[TicketWait, ...]
     interactions: tuple[StepRatio, ...]
@@ -173,6 +217,7 @@ class PolicyDecision(Record):
         median_ratio: Of ``P`` over ``S`` with censored as later than any time; null where that has no value.
         p_final_gain: Median over the runs of ``P``; null where one broke.
         s_final_gain: The same of ``S``.
+        ratio_threshold: What the median ratio had to be under.
         equal_arms_faster: Probability at most with which two equal arms are called ``faster``.
         records: Digest of each run's record.
     """

@@ -10,7 +10,13 @@ from roundkit.models.policy_run import DecisionName
 
 
 class SimulatedShare(Record):
-    """How often something came out, with the standard error of the simulation itself."""
+    """How often something came out, with the standard error of the simulation itself.
+
+    Attributes:
+        outcome: Which decision.
+        share: Share of the simulated pilots.
+        standard_error: Of that share.
+    """
 
     outcome: DecisionName
     share: Fraction
@@ -21,6 +27,7 @@ class SimulatedArm(Record):
     """One arm's runs over all simulated pilots; medians with the 5 % and 95 % points.
 
     Attributes:
+        runs: How many runs were simulated.
         censored: Share of runs that never reached the target.
         target_minutes: Of the runs that did; null where none did.
         minutes: From the first launch to the end, of all runs.
@@ -49,11 +56,14 @@ class PolicySimulation(Record):
     """A simulated policy pilot. Its clock is virtual; queue, order, selection and decision are the real ones.
 
     Attributes:
+        lanes_per_round: Lanes in one round of ``P``.
+        assumptions: What was taken for granted.
         decisions: Share of pilots with each decision.
         equal_arms_faster: Share at most of pilots in which two equal arms are called ``faster``.
         median_ratio: Median over pilots of their median ratio P to S, where it is finite; null where none is.
         serial_bound: N(A + sM) in minutes, for all lanes once.
         parallel_bound: max(A + sM, N·s·M / D) in minutes, for one round of N lanes.
+        arms: What came of each arm.
         pilot_minutes: Mean wall clock of one whole pilot, run after run.
         pilot_device_minutes: Mean of one whole pilot, over all device sets.
         pilot_attempts: Mean number of agents' attempts of one whole pilot.

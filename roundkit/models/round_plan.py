@@ -8,8 +8,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roundkit.host.devices import DeviceLimits
-from roundkit.models.base import CommitId, Count, Digest, Fraction, Identifier, Record, UtcTime, is_missing
-from roundkit.models.campaign import CampaignPlan, EarlyStopping, Glob
+from roundkit.models.base import (
+    CommitId,
+    Count,
+    Digest,
+    Fraction,
+    Glob,
+    Identifier,
+    Record,
+    UtcTime,
+    is_missing,
+)
+from roundkit.models.campaign import CampaignPlan, EarlyStopping
 from roundkit.models.instruments import CountingTool
 from roundkit.models.lane_agent import Authorization, LaneAgent
 
@@ -42,7 +52,14 @@ class DeviceSet(Record):
 
 
 class Tightening(Record):
-    """What a round makes stricter than the campaign's test plan; null keeps the campaign's value."""
+    """What a round makes stricter than the campaign's test plan; null keeps the campaign's value.
+
+    Attributes:
+        ab_ba_pairs: Pairs of one experiment.
+        min_gain: The rollback line.
+        loss_margin: What is no loss yet.
+        sigma_min: Evidence that a verdict needs.
+    """
 
     ab_ba_pairs: Annotated[int, Field(ge=6, multiple_of=2)] | None = None
     min_gain: Fraction | None = None
@@ -51,7 +68,14 @@ class Tightening(Record):
 
 
 class LaneBudget(Record):
-    """Caps of a lane's agent, over all its attempts; null is uncapped."""
+    """Caps of a lane's agent, over all its attempts; null is uncapped.
+
+    Attributes:
+        turns: Answers of the model.
+        tokens: Tokens of all classes together.
+        micro_usd: Cost in micro-USD.
+        wall_s: Seconds of wall time.
+    """
 
     turns: Count | None = None
     tokens: Count | None = None
@@ -76,6 +100,7 @@ class LaneDraft(Record):
         deadline_utc: When its agents and its intake end; null means the round's deadline.
         changed_condition: Why a direction on the negative memory deserves another try.
         replay: For the ``replay`` harness: commits, a branch or patch files, in order.
+        exploration_devices: Devices that the lane's agent may use by itself; never those that measure.
         agent: How its agent is started, where the harness starts one.
     """
 
@@ -112,7 +137,19 @@ class CompositionPolicy(Record):
 
 
 class RoundDraft(Record):
-    """A round as its owner writes it in ``round.yaml``."""
+    """A round as its owner writes it in ``round.yaml``.
+
+    Attributes:
+        round_id: Its name: letters, digits, ``.``, ``_``, ``-``.
+        gates: Only stricter than the campaign's.
+        protected_paths: In addition to the campaign's.
+        device_sets: Each measures one ticket at a time; no device is in two.
+        cpu_pinning: Whether trials run on the cores of their set only, and builds and agents on others.
+        aa_interval: Tickets between two checks of the incumbent against itself.
+        deadline_utc: When intake and agents end.
+        lane_environment: Whether each lane gets a virtual environment.
+        lanes: One search plan entry each, with disjoint globs.
+    """
 
     format: Literal["roundkit-round/1"]
     round_id: Identifier
@@ -129,7 +166,18 @@ class RoundDraft(Record):
 
 
 class Gates(Record):
-    """The thresholds in force for this round."""
+    """The thresholds in force for this round.
+
+    Attributes:
+        ab_ba_pairs: Largest number of pairs of one experiment.
+        min_gain: The rollback line, a fraction.
+        loss_margin: A loss beyond this fraction is a regression.
+        sigma_min: Evidence that a verdict needs.
+        order_margin: Order effect that is too small to matter, a fraction.
+        remeasure_limit: How often what the machine broke is repeated.
+        order_repeats: How often what an order effect withheld is repeated; null: once.
+        session_checks: From how many A/A checks on the noise between sessions counts; null: never.
+    """
 
     ab_ba_pairs: int
     repetitions: int
@@ -150,7 +198,15 @@ class Gates(Record):
 
 
 class FrozenLane(Record):
-    """One lane of a frozen plan: the draft, with what it inherits from its entry."""
+    """One lane of a frozen plan: the draft, with what it inherits from its entry.
+
+    Attributes:
+        attempt_worst_case: What one attempt may cost at worst.
+        changed_condition: Why a direction on the negative memory deserves another try; null where it need
+            not.
+        replay: What the replay harness submits, in order.
+        exploration_devices: Devices that the lane's agent may use by itself.
+    """
 
     id: Identifier
     entry: Identifier
@@ -172,7 +228,11 @@ class FrozenLane(Record):
 
 
 class FrozenRuntime(Record):
-    """The interpreter and the folders that are readable inside the boundary, all absolute."""
+    """The interpreter and the folders that are readable inside the boundary, all absolute.
+
+    Attributes:
+        readable: Folders that are readable inside the boundary.
+    """
 
     python: str
     readable: tuple[str, ...]
@@ -190,6 +250,10 @@ class RoundPlan(Record):
         incumbent_tree: Its tree id.
         protected_paths: Globs no lane may reach.
         protected_files: SHA-256 of each file of the incumbent that those globs match.
+        cpu_pinning: Whether trials run on the cores of their set only, and builds and agents on others.
+        aa_interval: Tickets between two A/A checks.
+        composition: What ``close`` measures, and what it does when the rerun fails.
+        lane_environment: Whether each lane has a virtual environment.
         secret_sha256: Digest of the coordinator's secret, from which coins and seeds come.
         counting_tool: What counts instructions in this round, where they decide: counts of two tools differ.
         authorization: Who allows the round's agents to spend money; null: nobody.

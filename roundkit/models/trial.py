@@ -39,6 +39,20 @@ class ConfinedRun(Record):
     """How one confined process of a trial ended; see :class:`roundkit.host.confine.Execution`.
 
     ``boundary`` is the digest under which the experiment keeps the boundary that held.
+
+    Attributes:
+        signal: Signal that ended it; null without one.
+        end_reason: ``exited``, or the limit that ended it.
+        cpu_s: Seconds of CPU time; null without a reading.
+        cpu_source: Which counter gave it.
+        peak_memory_bytes: Peak memory; null without a reading.
+        stdout_tail: End of standard output; null where it went into a pipe. Untrusted text.
+        stderr_tail: End of standard error; untrusted text.
+        stdout_sha256: Digest of all of it.
+        stderr_sha256: Digest of all of it.
+        stdout_bytes: Its length; null where not counted.
+        stderr_bytes: Its length; null where not counted.
+        boundary: Digest under which the experiment keeps the boundary that held.
     """
 
     exit_code: int | None
@@ -59,7 +73,13 @@ class ConfinedRun(Record):
 
 
 class TrialResources(Record):
-    """What the coordinator's own clocks and counters say of one trial; null with no reading."""
+    """What the coordinator's own clocks and counters say of one trial; null with no reading.
+
+    Attributes:
+        cpu_s: Seconds of CPU time; null without a reading.
+        peak_memory_bytes: Peak memory; null without a reading.
+        load_1min: Load average of the machine; null without a reading.
+    """
 
     wall_s: float | None
     cpu_s: float | None

@@ -36,17 +36,26 @@ class VerdictRecord(Record):
     """A verdict with the numbers behind it; recomputable from the experiment and the gates.
 
     Attributes:
+        reason: Code of the one rule that decided.
+        pairs: Pairs behind it.
         gain: Estimated gain as a fraction; null when nothing was estimated.
         gain_unit: The same in the metric's own unit, at the baseline's median.
         low: Lower end of the 95 % interval of the gain.
         high: Upper end of it.
         z: Evidence against no gain, in sigma.
+        delta: Estimated gain as a log ratio.
+        standard_error: Standard error of ``delta``.
         order_effect: Estimated order effect as a log ratio, with its standard error.
+        order_standard_error: Standard error of ``order_effect``.
+        baseline_median: Median of the baseline, in the metric's unit.
+        candidate_median: Median of the candidate, in the metric's unit.
         smallest_detectable_gain: What this many pairs could have shown at 80 % power.
         z_required: Evidence that was required: ``sigma_min``, or the boundary of the last look.
         session_sd: Standard deviation between sessions that interval and evidence contain, a log ratio; null
             where it is not known.
         looks: Every look of an experiment that may end early; none where all pairs were measured.
+        guards: Each guard, and whether it was kept.
+        forgeable: Whether the candidate can reach its own figure.
     """
 
     verdict: VerdictName

@@ -13,7 +13,14 @@ from roundkit.models.wave_traffic import Tag
 
 
 class DrawRequest(Record):
-    """What ``draw`` reads."""
+    """What ``draw`` reads.
+
+    Attributes:
+        targets: How many the wave has room for.
+        at_least: Smallest size of the band.
+        under: First size beyond the band; null: no bound.
+        levers: What the lever set tells a draft agent.
+    """
 
     tag: Tag
     targets: int
@@ -29,6 +36,9 @@ class DrawAnswer(Record):
 
     roundkit itself leaves out what is banked, being gated, excluded or without its input, collapses families
     and cuts to the wave's size; a command need not know of any of that.
+
+    Attributes:
+        targets: Open targets, best first.
     """
 
     targets: tuple[Target, ...]
@@ -50,7 +60,14 @@ class PrefilterRequest(Record):
 
 
 class PrefilterResult(Record):
-    """One draft's status: ``agree`` passes; anything else does not, ``nothing-to-check`` neither."""
+    """One draft's status: ``agree`` passes; anything else does not, ``nothing-to-check`` neither.
+
+    Attributes:
+        name: The target's name within the group.
+        status: ``agree`` passes, nothing else does.
+        reason: Why not, in a few words.
+        detail: Whatever else the command wants on record.
+    """
 
     group: TargetName
     name: TargetName
@@ -61,13 +78,21 @@ class PrefilterResult(Record):
 
 
 class PrefilterAnswer(Record):
-    """What ``prefilter`` writes."""
+    """What ``prefilter`` writes.
+
+    Attributes:
+        results: One a draft.
+    """
 
     results: tuple[PrefilterResult, ...]
 
 
 class ScoreAnswer(Record):
-    """What ``score`` writes: a rank for each attempt's digest, smaller is better."""
+    """What ``score`` writes: a rank for each attempt's digest, smaller is better.
+
+    Attributes:
+        scores: A rank for each draft's SHA-256; smaller is better.
+    """
 
     scores: dict[Digest, float]
 
@@ -81,14 +106,23 @@ class GateRequest(Record):
 
 
 class GateAnswer(Record):
-    """What a gate writes: the names that are right. Whatever it does not name is not banked."""
+    """What a gate writes: the names that are right. Whatever it does not name is not banked.
+
+    Attributes:
+        banked: Names of the targets that are right.
+        rejected: Names of others with the reason, where there is something to say.
+    """
 
     banked: tuple[TargetName, ...]
     rejected: dict[TargetName, str] = Field(default_factory=dict)
 
 
 class HarvestRequest(Record):
-    """What ``harvest`` reads: banked targets only; a draft's file is ``folder`` and its path."""
+    """What ``harvest`` reads: banked targets only; a draft's file is ``folder`` and its path.
+
+    Attributes:
+        folder: Absolute, inside the command's boundary.
+    """
 
     tag: Tag
     targets: tuple[Target, ...]
@@ -97,7 +131,11 @@ class HarvestRequest(Record):
 
 
 class HarvestAnswer(Record):
-    """What ``harvest`` writes: lessons for the draft agents of later waves, as text."""
+    """What ``harvest`` writes: lessons for the draft agents of later waves, as text.
+
+    Attributes:
+        lessons: Text that later draft agents are given.
+    """
 
     lessons: str
 
@@ -109,7 +147,12 @@ class CreditRequest(Record):
 
 
 class CreditAnswer(Record):
-    """What ``credit`` writes: the credit that is left, null with a reason where it cannot be told."""
+    """What ``credit`` writes: the credit that is left, null with a reason where it cannot be told.
+
+    Attributes:
+        usd: Credit that is left, in US dollars; null where it cannot be told.
+        reason: Why it cannot; null where it can.
+    """
 
     usd: float | None
     reason: str | None = None

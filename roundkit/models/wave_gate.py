@@ -79,6 +79,7 @@ class GateReject(Record):
     """One draft that its gate did not bank.
 
     Attributes:
+        draft: The draft.
         decided: Whether the gate said so; false where it gave no answer, so that a later pass may try again.
     """
 
@@ -92,6 +93,7 @@ class GroupResult(Record):
 
     Attributes:
         head: HEAD of the tree that it was gated on; for another one the answer does not hold.
+        banked: Drafts that are right.
         calls: Calls of the gate that it took.
     """
 
@@ -104,7 +106,13 @@ class GroupResult(Record):
 
 
 class GateStep(Record):
-    """``gate.json``: every group's result, and what was done to the tree before."""
+    """``gate.json``: every group's result, and what was done to the tree before.
+
+    Attributes:
+        groups: One result a group.
+        found: What was found in the tree that was not ours.
+        restored: Paths that were put back before.
+    """
 
     groups: tuple[GroupResult, ...]
     found: CommitId | None
@@ -132,7 +140,11 @@ class CommitStep(Record):
 
 
 class HarvestStep(Record):
-    """``harvest.json``: whether lessons were taken, and why not."""
+    """``harvest.json``: whether lessons were taken, and why not.
+
+    Attributes:
+        failure: What broke; null where nothing did.
+    """
 
     state: Literal["done", "failed", "none"]
     failure: str | None
@@ -140,7 +152,11 @@ class HarvestStep(Record):
 
 
 class RejectRows(Record):
-    """``rejects.json``: a run's lines of the campaign's rejects, before they are added there."""
+    """``rejects.json``: a run's lines of the campaign's rejects, before they are added there.
+
+    Attributes:
+        rows: The lines.
+    """
 
     rows: tuple[Rejected, ...]
 
@@ -152,7 +168,12 @@ class RunEnd(Record):
 
 
 class ParkedDraft(Record):
-    """A draft that waits for the gate of its group's own; its bytes lie beside it, under their digest."""
+    """A draft that waits for the gate of its group's own; its bytes lie beside it, under their digest.
+
+    Attributes:
+        target: Its target.
+        draft: The draft.
+    """
 
     tag: Tag
     parked_utc: UtcTime

@@ -42,7 +42,12 @@ class WaveCommand(Record):
 
 
 class Band(Record):
-    """One size class of targets: from ``at_least`` up to, and without, ``under``; null is no bound."""
+    """One size class of targets: from ``at_least`` up to, and without, ``under``; null is no bound.
+
+    Attributes:
+        at_least: Smallest size.
+        under: First size that is too large; null: no bound.
+    """
 
     id: Identifier
     at_least: Count = 0
@@ -205,6 +210,9 @@ class WaveDraft(Record):
         provision: Further absolute folders that commands may read.
         python: Interpreter for ``{python}``, absolute; ``auto``: the one that runs roundkit.
         draw: Names targets for one wave; see :class:`DrawAnswer`.
+        draft: How a wave is drafted.
+        gate: How drafts are judged and banked.
+        commit: What may be committed.
         harvest: Takes lessons from banked targets; null: there are none.
         credit: Tells the credit that is left, with the draft agents' hosts and keys; null: nobody knows.
         waves: How many at most; null: until something else ends it.
@@ -212,9 +220,14 @@ class WaveDraft(Record):
         most_groups: Groups in one wave at most.
         one_per_family: Whether siblings of one family are drawn as one exemplar.
         excluded_groups: Groups that are never drawn.
+        bands: Size classes of targets; waves take turns.
+        lever_sets: Named ways of prompting; waves take turns.
+        pools: Workers on one model each.
+        workers: How many draft agents run at once.
         queue_depth: Drafted waves that may wait for the gate before no new one is drawn.
         credit_floor_usd: Under it nothing more is drawn.
         deadline_utc: When the campaign draws no more; null: never.
+        authorization: Who allows agents to spend money; null: nobody.
     """
 
     format: Literal["roundkit-waves/1"]

@@ -10,6 +10,9 @@ from roundkit.models.base import CommitId, Count, Digest, Identifier, Provenance
 from roundkit.models.wave_plan import TargetName
 from roundkit.models.wave_traffic import Tag, WaveTraffic, WorkerDecision
 
+Key = tuple[str, str]
+"""A target's identity: its group and its name."""
+
 
 class Target(Record):
     """One small job. Its identity is (group, name): names alone are not unique.
@@ -33,7 +36,7 @@ class Target(Record):
     data: dict[str, Any] = Field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         """Return its identity."""
         return (self.group, self.name)
 
@@ -69,7 +72,11 @@ class Wave(Record):
 
 
 class Slice(Record):
-    """One worker's part of a wave, before anybody works on it."""
+    """One worker's part of a wave, before anybody works on it.
+
+    Attributes:
+        pool: Its pool of workers.
+    """
 
     index: Count
     pool: Identifier
@@ -85,6 +92,7 @@ class Dealt(Record):
 
     Attributes:
         workers: Draft agents that may run at once.
+        slices: One a worker.
     """
 
     tag: Tag
@@ -112,7 +120,14 @@ class Shard(Record):
 
 
 class ShardTask(Record):
-    """What a draft agent reads: its targets and its caps."""
+    """What a draft agent reads: its targets and its caps.
+
+    Attributes:
+        turn_tokens: Output tokens that one turn may have.
+        turns: Turns a target.
+        micro_usd: Cost a target, in micro-USD.
+        lessons: What was learned from banked targets.
+    """
 
     tag: Tag
     shard: Count
@@ -131,7 +146,8 @@ class ShardEnd(Record):
 
     Attributes:
         end_reason: As of a confined command (``exited``, ``deadline``, ...); ``not-started``, where the
-            boundary refused it; ``lost``, where the drafter was killed and it died with it.
+            boundary refused it; ``lost``, where the drafter was killed and it died with it; ``budget``, where
+            it told of more turns or a higher cost than its targets may take, and was ended for that.
         exit_code: Null where it did not exit by itself.
         detail: One line more, where there is something to say.
         truncated_turns: Answers that were cut off at their limit; null, like the rest, where its agent told
@@ -172,6 +188,7 @@ class Draft(Record):
     """One draft whose owner is known.
 
     Attributes:
+        attempt: Number of the independent draft, from 1.
         path: Its file, relative to the wave's folder.
     """
 
@@ -223,12 +240,17 @@ class LedgerRow(Record):
 
     Attributes:
         mode: ``wave``, or ``gate-only`` for drafts that came later or were recovered, or ``parked``.
+        began_utc: When it was drawn.
+        gated_utc: When its gate was done.
         wall_s: From the first shard's start to this row.
         gate_s: Of the gate alone, prefilter and commit included.
+        truncated_turns: Turns that were cut off at their limit.
+        unresolved: Targets that were drafted and not banked.
         prefilter: Drafts by status.
         gated: Drafts that came before a gate.
         banked: Targets that it banked.
         commit: The commit that holds them; null where nothing was banked.
+        credit_usd: Credit that was left, in US dollars; null where nobody knows.
         harvest: ``done``, ``failed`` or ``none``.
     """
 

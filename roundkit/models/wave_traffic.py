@@ -16,7 +16,10 @@ class RequestEvent(Record):
     """One line of ``events.jsonl``: one request of a draft agent, or what it was answered.
 
     Attributes:
+        at_s: Seconds since the epoch.
         event: ``post``: asked; ``429``: refused; ``answer``: answered.
+        shard: Number of the shard.
+        model: The model that was asked; null without one.
         source: Of a 429, who refused: ``platform`` is our own account, ``provider`` the pool behind it.
         tokens: Output tokens of an answer.
         micro_usd: What an answer cost, as its provider says.
@@ -38,13 +41,17 @@ class WaveTraffic(Record):
     """One wave's requests, from its events alone; null is unknown. ``traffic.json`` once it is handed on.
 
     Attributes:
-        per_minute: Requests a minute over the time from its first to its last; null where that is less than
-            a minute.
+        requests: Requests that were asked.
+        per_minute: Requests a minute over the time from its first to its last; null where that is less than a
+            minute.
+        platform_429: Refusals of our own account.
+        provider_429: Refusals of the pool behind it.
         longest_429_minutes: Longest run of consecutive minutes with a provider's 429.
         truncated: Answers that were cut off at their limit.
         by_model: Requests and 429s of each model.
         bad_lines: Lines of the draft agents' files that are no event of theirs.
         memory_available_bytes: When it was handed on.
+        swap_used_bytes: Swap in use when it was handed on; null without a reading.
     """
 
     requests: Count

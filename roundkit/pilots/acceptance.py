@@ -12,7 +12,8 @@ from roundkit.core.errors import Refused
 from roundkit.evidence import pilot_layout as layout
 from roundkit.host.confine import Execution
 from roundkit.measure.trees import copy_tree, remove_tree
-from roundkit.models.pilot_plan import FrozenTask, PairedPlan, PilotCheck
+from roundkit.models.pilot_draft import PilotCheck
+from roundkit.models.pilot_plan import FrozenTask, PairedPlan
 from roundkit.models.pilot_trial import Acceptance, CheckOutcome, CheckResult
 from roundkit.pilots.archive import whole_tree
 from roundkit.pilots.gateway.programs import Program, start

@@ -12,6 +12,7 @@ from roundkit.agents.grant import LanePlace, find_program
 from roundkit.agents.run import ReadyAgent, make_ready
 from roundkit.core.clock import now_utc
 from roundkit.evidence import pilot_layout as layout
+from roundkit.evidence.plan_seal import SEAL
 from roundkit.host.confine import Mount
 from roundkit.measure.boundary import runtime_mounts
 from roundkit.measure.trees import remove_tree
@@ -124,4 +125,4 @@ def _gateway(folder: PilotFolder, plan: PairedPlan, bench: Bench) -> Gateway:
 
 def _hidden() -> tuple[str, ...]:
     tasks, variants = f"{layout.INPUTS}/tasks", f"{layout.INPUTS}/variants"
-    return (layout.PLAN, layout.TRIALS, layout.SETUP, layout.REPLAYS, tasks, variants)
+    return (layout.PLAN, SEAL, layout.TRIALS, layout.SETUP, layout.REPLAYS, tasks, variants)

@@ -13,13 +13,16 @@ from roundkit.evidence import pilot_layout as layout
 from roundkit.measure.trees import remove_tree
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_trial import TrialRecord
+from roundkit.pilots.chain import head_of
 from roundkit.pilots.folder import PilotFolder, TrialPlace, attempts_in, setup_place, slot_place
 from roundkit.pilots.inputs import check_inputs
+from roundkit.pilots.interventions import grown_ledgers
 from roundkit.pilots.trial import Trial
 from roundkit.pilots.trial_record import abandon
 from roundkit.rounds.locks import hold_lock, is_held
 from roundkit.rules.pilot_authority import pilot_refusal
-from roundkit.rules.pilot_matrix import Attempt, open_slots
+from roundkit.rules.pilot_chain import Chain
+from roundkit.rules.pilot_matrix import Attempt, attempts_chain, open_slots
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Standing:
     setup: tuple[Attempt, ...]
     running: bool
     blocked: str | None
+
+    @property
+    def chain(self) -> Chain:
+        """All attempts in the order in which they were made."""
+        return attempts_chain((*self.attempts, *self.setup))
 
     @property
     def open(self) -> list[Slot]:
@@ -69,8 +77,8 @@ def run_cohort(
         The records of this call's tuples.
 
     Raises:
-        Refused: ``pilot-running``, ``not-authorized``, ``input-changed``, ``slot-used``, ``unknown-tuple``,
-            or what making an agent ready raises.
+        Refused: ``pilot-running``, ``plan-unsealed``, ``not-authorized``, ``input-changed``, ``slot-used``,
+            ``unknown-tuple``, ``chain-broken``, or what making an agent ready raises.
         ConfinementUnavailable: the host cannot build a boundary.
     """
     with _held(folder, plan, progress):
@@ -104,6 +112,7 @@ def _held(folder: PilotFolder, plan: PairedPlan, progress: Progress) -> Iterator
     """Be the only one that runs tuples, with nothing left open by one who died."""
     folder.work.mkdir(exist_ok=True)
     with hold_lock(folder.lock, code="pilot-running", what="a run of this pilot"):
+        _check_bound(standing(folder, plan))
         for left in (path for path in folder.work.iterdir() if path.is_dir()):
             remove_tree(left)
         for place in _unfinished(folder, plan):
@@ -111,6 +120,17 @@ def _held(folder: PilotFolder, plan: PairedPlan, progress: Progress) -> Iterator
             progress.say(f"{place.name}: aborted; its runner had ended before it did")
         check_inputs(folder, plan)
         yield
+
+
+def _check_bound(found: Standing) -> None:
+    """Refuse a plan that nothing binds: an older one has no seal, and is bound by what was run of it."""
+    if not found.plan.is_sealed and not (found.attempts or found.setup):
+        raise refuse(
+            "plan-unsealed",
+            f"a plan of {found.plan.format} has no seal, and nothing was run of it that names its digest",
+            place=layout.PLAN,
+            remedy="freeze the pilot anew with `roundkit pilot prepare`; its plan has a seal then",
+        )
 
 
 def _unfinished(folder: PilotFolder, plan: PairedPlan) -> Iterator[TrialPlace]:
@@ -147,7 +167,8 @@ def _run(folder: PilotFolder, plan: PairedPlan, place: TrialPlace, progress: Pro
     refusal = pilot_refusal(plan, records, now_utc())
     if refusal is not None:
         raise Refused(refusal)
-    record = Trial(folder, plan, place).run()
+    ledgers = tuple(grown_ledgers(folder.root, found.attempts))
+    record = Trial(folder, plan, place, previous=head_of(found.chain), ledgers=ledgers).run()
     accepted = record.acceptance.outcome if record.acceptance is not None else "not checked"
     why = f" ({record.detail})" if record.detail else ""
     progress.say(f"{place.name}: {record.process}{why}; {accepted}; {record.calls} calls")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from roundkit.core.errors import Refused, refuse
 from roundkit.evidence import pilot_layout as layout
 from roundkit.evidence.pilot_kind import pilot_kind
+from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.base import Record
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_trial import TrialRecord, TrialStart
@@ -90,9 +92,17 @@ def frozen_kind(root: Path) -> str:
     """Return the kind of a pilot from its frozen plan.
 
     Raises:
-        Refused: ``no-pilot``: the folder holds none.
+        Refused: ``no-pilot``: the folder holds none; ``malformed``, ``not-permitted``: none that can be read.
     """
     kind = pilot_kind(root)
+    plan = root / layout.PLAN
+    if kind is None and plan.exists():
+        raise refuse(
+            "malformed" if os.access(plan, os.R_OK) else "not-permitted",
+            "it is no plan of a pilot, or this user may not read it",
+            place=str(plan),
+            remedy="restore it from a copy, or be the user who may read it",
+        )
     if kind is None:
         raise refuse(
             "no-pilot",
@@ -107,19 +117,11 @@ def read_plan(folder: PilotFolder) -> PairedPlan:
     """Read the frozen plan of a paired pilot.
 
     Raises:
-        Refused: ``no-pilot``; ``malformed``: it is no canonical plan.
+        Refused: ``no-pilot``; ``other-kind``; ``plan-changed``: it is not the one that was frozen; or why it
+            cannot be read, as :meth:`roundkit.evidence.pilot_reader.PilotReader.plan` says.
     """
-    kind = frozen_kind(folder.root)
-    if kind != "paired":
-        raise refuse("other-kind", f"{folder.root} holds a pilot of kind {kind}", place=layout.PLAN)
-    data = folder.plan_file.read_bytes()
-    try:
-        plan = PairedPlan.from_bytes(data, place=layout.PLAN)
-    except ValidationError as error:
-        raise refuse("malformed", f"it is no plan: {error}", place=str(folder.plan_file)) from None
-    if plan.to_bytes() != data:
-        raise refuse("malformed", "the plan is not in its canonical form", place=str(folder.plan_file))
-    return plan
+    frozen_kind(folder.root)
+    return PilotReader(folder.root).plan()
 
 
 def read_model(path: Path, kind: type[Model]) -> Model | None:
@@ -131,11 +133,11 @@ def read_model(path: Path, kind: type[Model]) -> Model | None:
 
 
 def attempts_in(place: Path) -> Iterator[Attempt]:
-    """Yield the attempts in ``trials`` or ``setup``, by name; a folder with nothing in it is none."""
+    """Yield the attempts in ``trials`` or ``setup``, by name; an empty folder, or a file, is none."""
     if not place.is_dir():
         return
     for path in sorted(place.iterdir()):
-        if path.is_dir() and not any(path.iterdir()):
+        if not path.is_dir() or not any(path.iterdir()):
             continue
         start = read_model(path / layout.START, TrialStart)
         yield Attempt(path.name, start, read_model(path / layout.RECORD, TrialRecord))

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import platform
-import secrets
-import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import roundkit
 from roundkit.core.clock import now_utc
-from roundkit.core.errors import Refusal, Refused, refuse
-from roundkit.core.files import sync_folder, write_json
+from roundkit.core.errors import Refused, refuse
+from roundkit.core.files import atomic_write, whole_folder
 from roundkit.core.git import Repository
 from roundkit.core.process import CommandFailed
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import pilot_layout as layout
+from roundkit.evidence.plan_seal import SEAL, seal_bytes
 from roundkit.host.devices import machine_identity
-from roundkit.models.base import IDENTIFIER_LENGTH
-from roundkit.models.pilot_plan import (
-    FrozenTask,
-    FrozenVariant,
-    PairedDraft,
-    PairedPlan,
-    PilotModel,
-    PilotTask,
-    PilotVariant,
-    Runner,
-)
+from roundkit.models.pilot_draft import PairedDraft, PilotModel, PilotTask, PilotVariant
+from roundkit.models.pilot_plan import FrozenTask, FrozenVariant, PairedPlan, Runner
 from roundkit.models.round_plan import FrozenRuntime
-from roundkit.pilots.inputs import Input, changing, copy_still, digest_of, inputs_of, kind_problem, writers
+from roundkit.pilots.draft_problems import draft_problems
+from roundkit.pilots.inputs import Input, changing, copy_still, digest_of, inputs_of, writers
 from roundkit.rounds.prepare_files import Authored, read_authored
 from roundkit.rounds.prepare_presets import with_preset
 from roundkit.rounds.prepare_runtime import find_runtime
-from roundkit.rules.pilot_answers import OWN_TOOLS
-from roundkit.rules.pilot_matrix import attempt_name
 from roundkit.rules.pilot_order import schedule, schedule_digest
-from roundkit.rules.pilot_programs import program_problem
-
-Place = Callable[..., str]
 
 
 def freeze_paired(
@@ -71,7 +58,7 @@ def freeze_paired(
         )
     top = authored.path.resolve().parent
     named = list(inputs_of(draft, top))
-    refusals = [*authored.refusals, *_problems(draft, named, authored.at)]
+    refusals = [*authored.refusals, *draft_problems(draft, named, authored.at)]
     runtime, more = find_runtime(draft.python, authored.at("python"))
     if runtime is None or refusals or more:
         raise Refused([*refusals, *more])
@@ -93,10 +80,7 @@ def _write(
     busy = list(writers([*(found.source for found in named), target]))
     if busy:
         raise Refused(busy)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    building = target.with_name(f".{target.name}.{secrets.token_hex(6)}.preparing")
-    try:
-        building.mkdir(mode=0o755)
+    with _filling(target), whole_folder(target) as building:
         digests = {}
         for found in named:
             digests[found.at] = copy_still(found, building)
@@ -105,11 +89,8 @@ def _write(
         plan = _plan(draft, digests, runtime, moment, authored.path.resolve().parent)
         for name in (layout.TRIALS, layout.SETUP, layout.REPLAYS):
             (building / name).mkdir()
-        write_json(building / layout.PLAN, plan.to_json_value())
-        _move(building, target)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+        atomic_write(building / layout.PLAN, plan.to_bytes())
+        atomic_write(building / SEAL, seal_bytes(plan.digest()))
     return plan
 
 
@@ -120,86 +101,14 @@ def _check_still(named: list[Input], digests: dict[str, str]) -> None:
             raise changing(f"{found.source} changed while the pilot was frozen")
 
 
-def _move(building: Path, target: Path) -> None:
+@contextmanager
+def _filling(target: Path) -> Iterator[None]:
     try:
-        building.rename(target)
+        yield
     except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
         raise changing(f"{target} was filled meanwhile: {error.strerror}") from None
-    sync_folder(target.parent)
-
-
-def _problems(draft: PairedDraft, named: list[Input], at: Place) -> Iterator[Refusal]:
-    yield from _name_problems(draft, at)
-    yield from _program_problems(draft, at)
-    for found in named:
-        problem = kind_problem(found)
-        if problem is not None:
-            yield Refusal("input-kind", problem, at(*found.place), "name a file or a folder of regular files")
-    for found in (found for found in named if found.place[-1] in {"prompt", "guide"}):
-        try:
-            found.source.read_bytes().decode("utf-8")
-        except ValueError:
-            yield Refusal("not-text", f"{found.source} is not UTF-8", at(*found.place), "write it as UTF-8")
-        except OSError:
-            continue  # told above
-
-
-def _name_problems(draft: PairedDraft, at: Place) -> Iterator[Refusal]:
-    lists = {
-        "tasks": [task.id for task in draft.tasks],
-        "variants": [variant.id for variant in draft.variants],
-        "tools": [tool.name for tool in draft.tools],
-    }
-    for kind, names in lists.items():
-        for name, times in Counter(names).items():
-            if times > 1:
-                yield Refusal(
-                    "name-twice", f"{name!r} is there {times} times", at(kind), "give each its own name"
-                )
-    for kind in ("tasks", "variants"):
-        for number, name in enumerate(lists[kind]):
-            if "." in name:
-                what = f"{name!r} holds a dot, which stands between the parts of a tuple"
-                yield Refusal("name-with-dot", what, at(kind, number, "id"), "use a hyphen")
-    for number, name in enumerate(lists["tools"]):
-        if name in OWN_TOOLS:
-            yield Refusal(
-                "tool-name", f"{name!r} is the gateway's own", at("tools", number, "name"), "rename it"
-            )
-    for number, task in enumerate(draft.tasks):
-        for check, times in Counter(check.id for check in task.checks).items():
-            if times > 1:
-                place = at("tasks", number, "checks")
-                yield Refusal(
-                    "name-twice", f"{check!r} is there {times} times", place, "give each its own name"
-                )
-    for number, variant in enumerate(draft.variants):
-        for name in sorted(set(variant.tools) - set(lists["tools"])):
-            place = at("variants", number, "tools")
-            yield Refusal("unknown-tool", f"there is no tool {name!r}", place, "define it under `tools`")
-    slots = schedule(lists["tasks"], lists["variants"], draft.repetitions, draft.seed)
-    longest = max(map(attempt_name, slots), key=len)
-    if len(longest) > IDENTIFIER_LENGTH:
-        what = f"{longest!r} is longer than {IDENTIFIER_LENGTH} characters"
-        yield Refusal("name-too-long", what, at("tasks"), "shorten the ids of tasks or variants")
-
-
-def _program_problems(draft: PairedDraft, at: Place) -> Iterator[Refusal]:
-    agent = draft.model.agent
-    if draft.model.harness == "command" and agent.command is None and agent.preset is None:
-        how = "write `command`, or name a `preset`"
-        yield Refusal("command-missing", "nothing says what is started", at("model", "agent"), how)
-    remedy = "name {python}, a program on the boundary's PATH, or a file below {files}"
-    for number, tool in enumerate(draft.tools):
-        problem = program_problem(tool.argv, has_files=tool.files is not None)
-        if problem is not None:
-            yield Refusal("program-outside", problem, at("tools", number, "argv"), remedy)
-    for number, task in enumerate(draft.tasks):
-        for position, check in enumerate(task.checks):
-            problem = program_problem(check.argv, has_files=check.hidden is not None)
-            if problem is not None:
-                place = at("tasks", number, "checks", position, "argv")
-                yield Refusal("program-outside", problem, place, remedy)
 
 
 def _plan(
@@ -212,7 +121,7 @@ def _plan(
         draft.seed,
     )
     return PairedPlan(
-        format="roundkit-paired-plan/1",
+        format="roundkit-paired-plan/2",
         kind="paired",
         pilot_id=draft.pilot_id,
         campaign_id=draft.campaign_id,

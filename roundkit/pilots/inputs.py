@@ -11,8 +11,11 @@ from pathlib import Path
 from roundkit.core.canonical import digest_file
 from roundkit.core.errors import Refusal, Refused, refuse
 from roundkit.evidence import pilot_layout as layout
+from roundkit.evidence.pilot_inputs import bound_inputs
+from roundkit.measure.broke import NO_SPACE
 from roundkit.measure.trees import copy_entry, copy_tree, list_files
-from roundkit.models.pilot_plan import PairedDraft, PairedPlan
+from roundkit.models.pilot_draft import PairedDraft
+from roundkit.models.pilot_plan import PairedPlan
 from roundkit.pilots.archive import whole_tree
 from roundkit.pilots.folder import PilotFolder
 
@@ -65,22 +68,26 @@ def inputs_of(draft: PairedDraft, top: Path) -> Iterator[Input]:
         yield Input(top / draft.model.scripts, layout.SCRIPTS, True, ("model", "scripts"))
 
 
-def kind_problem(found: Input) -> str | None:
+def input_problem(found: Input, where: str) -> Refusal | None:
     """Say why an input cannot be taken; null when it can.
 
     Links are not taken: what they lead to would be no part of the frozen copy.
+
+    Args:
+        found: The input.
+        where: The place that the refusal names.
     """
     try:
-        if _is(found.source, stat.S_ISDIR) != found.is_folder:
-            return f"{found.source} is no {'folder' if found.is_folder else 'regular file'}"
-        if not found.is_folder:
-            return None if _is(found.source, stat.S_ISREG) else f"{found.source} is no regular file"
-        for name in list_files(found.source):
-            if not _is(found.source / name, stat.S_ISREG):
-                return f"{found.source / name} is no regular file"
+        problem = _kind_problem(found)
+    except FileNotFoundError as error:
+        if found.source.exists():  # a listed file that is gone a moment later
+            return changing(f"{error.filename}: {error.strerror}").refusals[0]
+        problem = f"{found.source} cannot be read: {error.strerror}"
     except OSError as error:
-        return f"{error.filename or found.source} cannot be read: {error.strerror}"
-    return None
+        problem = f"{error.filename or found.source} cannot be read: {error.strerror}"
+    if problem is None:
+        return None
+    return Refusal("input-kind", problem, where, "name a file or a folder of regular files")
 
 
 def digest_of(path: Path) -> str:
@@ -97,6 +104,7 @@ def copy_still(found: Input, root: Path) -> str:
 
     Raises:
         Refused: ``fixture-changing``: somebody changes it meanwhile.
+        OSError: the disk is full.
     """
     target = root / found.at
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +113,8 @@ def copy_still(found: Input, root: Path) -> str:
         (copy_tree if found.is_folder else copy_entry)(found.source, target)
         after = digest_of(found.source)
     except OSError as error:
+        if error.errno in NO_SPACE:
+            raise
         raise changing(f"{error.filename or found.source}: {error.strerror}") from None
     if not before == after == digest_of(target):
         raise changing(f"{found.source} changed while it was copied")
@@ -146,17 +156,17 @@ def check_inputs(folder: PilotFolder, plan: PairedPlan) -> None:
         Refused: ``input-changed``, naming every one that is not.
     """
     problems = []
-    for at, wanted in bound_inputs(plan).items():
-        path = folder.root / at
+    for bound in bound_inputs(plan):
+        path = folder.root / bound.name
         try:
             found = None if path.is_symlink() else digest_of(path)
         except OSError:
             found = None
-        if found != wanted:
+        if found != bound.sha256:
             problems.append(
                 Refusal(
                     "input-changed",
-                    f"{at} is not what was frozen",
+                    f"{bound.name} is not what was frozen",
                     str(path),
                     "restore it from a copy, or freeze another pilot",
                 )
@@ -165,23 +175,15 @@ def check_inputs(folder: PilotFolder, plan: PairedPlan) -> None:
         raise Refused(problems)
 
 
-def bound_inputs(plan: PairedPlan) -> dict[str, str]:
-    """Return the digest of every frozen copy, by its relative path."""
-    bound = {}
-    for frozen in plan.tasks:
-        name = frozen.task.id
-        bound[layout.task_input(name, "fixture")] = frozen.fixture_sha256
-        bound[layout.task_input(name, "prompt")] = frozen.prompt_sha256
-        bound[layout.task_input(name, "rubric")] = frozen.rubric_sha256
-        if frozen.drift_sha256 is not None:
-            bound[layout.task_input(name, "drift")] = frozen.drift_sha256
-        for check, digest in frozen.hidden_sha256.items():
-            bound[layout.task_input(name, f"hidden/{check}")] = digest
-    for variant in plan.variants:
-        if variant.guide_sha256 is not None:
-            bound[layout.variant_guide(variant.variant.id)] = variant.guide_sha256
-    bound |= {layout.tool_files(name): digest for name, digest in plan.tools_sha256.items()}
-    return bound if plan.scripts_sha256 is None else {**bound, layout.SCRIPTS: plan.scripts_sha256}
+def _kind_problem(found: Input) -> str | None:
+    if _is(found.source, stat.S_ISDIR) != found.is_folder:
+        return f"{found.source} is no {'folder' if found.is_folder else 'regular file'}"
+    if not found.is_folder:
+        return None if _is(found.source, stat.S_ISREG) else f"{found.source} is no regular file"
+    for name in list_files(found.source):
+        if not _is(found.source / name, stat.S_ISREG):
+            return f"{found.source / name} is no regular file"
+    return None
 
 
 def _is(path: Path, kind: object) -> bool:

@@ -65,8 +65,8 @@ def _module(kind: object, place: str) -> Kind:
     if not isinstance(kind, str) or kind not in _MODULES:
         raise refuse(
             "unknown-kind",
-            f"there is no kind {kind!r} of pilot",
+            "it names no kind of pilot" if kind is None else f"there is no kind {kind!r} of pilot",
             place=place,
-            remedy=f"kind: {' | '.join(_MODULES)}",
+            remedy=f"write one of {', '.join(f'kind: {name}' for name in _MODULES)}",
         )
     return cast("Kind", import_module(_MODULES[kind]))

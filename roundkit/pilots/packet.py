@@ -10,7 +10,9 @@ from pathlib import Path
 
 from roundkit.core.canonical import canonical_bytes, digest_bytes
 from roundkit.core.errors import Refused, refuse
+from roundkit.core.files import atomic_write, whole_folder
 from roundkit.core.lines import create_exclusively
+from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import pilot_layout
 from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.evidence.problem import EvidenceProblem
@@ -78,15 +80,20 @@ def make_packet(pilot: Path, tuple_id: str) -> Packet:
     review = f"{_folder(slot)}/{pilot_layout.REVIEW}"
     if (pilot / review).exists() or (pilot / review).is_symlink():
         return _opened(folder, plan, slot)
-    files, record = _contents(folder, plan, slot, code=_free_code(folder, plan))
+    files, record = _contents(folder, slot, code=_free_code(folder, plan))
     shown = {**files, pilot_layout.PACKET: record.to_bytes()}
     if found := list(leaks(shown, labels_of(plan))):
         raise Refused(leak_refusals(found))
     inside = pilot / review / pilot_layout.PACKET_FILES
     inside.mkdir(parents=True)
-    for name, data in files.items():
-        create_exclusively(inside / name, data)
-    create_exclusively(pilot / review / pilot_layout.PACKET, record.to_bytes())
+    try:
+        for name, data in files.items():
+            create_exclusively(inside / name, data)
+        create_exclusively(pilot / review / pilot_layout.PACKET, record.to_bytes())
+    except OSError:
+        # Nobody has seen it yet; half of one would leave the observation ineligible for good.
+        shutil.rmtree(pilot / review, ignore_errors=True)
+        raise
     return Packet(pilot, slot, record, record.digest())
 
 
@@ -121,8 +128,12 @@ def all_packets(pilot: Path) -> list[Packet]:
     return sorted(_there(folder, folder.plan()), key=lambda packet: packet.code)
 
 
-def make_all(pilot: Path) -> list[str]:
+def make_all(pilot: Path, *, progress: Progress = SILENT) -> list[str]:
     """Write the packet of every trial that has none and could have one, in an order drawn by chance.
+
+    Args:
+        pilot: The pilot's folder.
+        progress: Shows how many trials were looked at.
 
     Returns:
         Why each trial that has no packet has none, without its name.
@@ -133,11 +144,13 @@ def make_all(pilot: Path) -> list[str]:
     slots = list(PilotReader(pilot).plan().schedule)
     secrets.SystemRandom().shuffle(slots)
     problems = []
-    for slot in slots:
-        try:
-            make_packet(pilot, slot.tuple_id)
-        except Refused as refused:
-            problems += [f"[{each.code}] {each.place}" for each in refused.refusals]
+    with progress.task("review packets", len(slots), "trials") as task:
+        for slot in slots:
+            try:
+                make_packet(pilot, slot.tuple_id)
+            except Refused as refused:
+                problems += [f"[{each.code}] {each.place}" for each in refused.refusals]
+            task.advance()
     return sorted(problems)
 
 
@@ -149,14 +162,9 @@ def copy_packet(packet: Packet, out: Path) -> list[Path]:
     """
     if out.exists():
         raise refuse("exists", f"{out} exists", place=str(out), remedy="name a folder that does not")
-    partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir(parents=True)
-    try:
+    with whole_folder(out) as partial:
         for entry in packet.record.files:
-            (partial / entry.name).write_bytes(packet.read(entry.name))
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+            atomic_write(partial / entry.name, packet.read(entry.name))
     return [out / entry.name for entry in packet.record.files]
 
 
@@ -235,9 +243,7 @@ def _opened(folder: PilotReader, plan: PairedPlan, slot: Slot) -> Packet:
     return Packet(folder.root, slot, record, record.digest())
 
 
-def _contents(
-    folder: PilotReader, plan: PairedPlan, slot: Slot, *, code: str
-) -> tuple[dict[str, bytes], ReviewPacket]:
+def _contents(folder: PilotReader, slot: Slot, *, code: str) -> tuple[dict[str, bytes], ReviewPacket]:
     trial = _bound(folder, slot)
     candidate = trial.files.candidate_sha256
     if candidate is None or trial.entry(pilot_layout.DIFF) is None:

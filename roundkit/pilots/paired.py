@@ -9,7 +9,9 @@ from roundkit.models.pilot_trial import TrialRecord
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
 from roundkit.pilots.folder import PilotFolder, read_plan
 from roundkit.pilots.freeze import freeze_paired
+from roundkit.pilots.interventions import grown_ledgers
 from roundkit.pilots.kinds import Report
+from roundkit.rules.pilot_chain import Chain
 from roundkit.rules.pilot_matrix import order_notes
 
 
@@ -45,12 +47,13 @@ def run(root: Path, only: str | None, setup: str | None, progress: Progress) -> 
     plan = read_plan(folder)
     if setup is not None:
         task, _, variant = setup.partition(".")
-        return _told([run_setup(folder, plan, task, variant, progress=progress)])
+        record = run_setup(folder, plan, task, variant, progress=progress)
+        return _told([record], _head(standing(folder, plan).chain))
     records = run_cohort(folder, plan, only=only, progress=progress)
-    left = len(standing(folder, plan).open)
-    return _told(
-        records, f"{left} of {len(plan.schedule)} tuples are left" if left else "every tuple was run"
-    )
+    found = standing(folder, plan)
+    left = len(found.open)
+    how = f"{left} of {len(plan.schedule)} tuples are left" if left else "every tuple was run"
+    return _told(records, how, _head(found.chain))
 
 
 def status(root: Path) -> Report:
@@ -66,9 +69,19 @@ def status(root: Path) -> Report:
     if found.running:
         lines.append("somebody runs it now")
     lines += [f"{attempt.name}: {_line(attempt.record)}" for attempt in (*found.attempts, *found.setup)]
-    lines += [f"ran after its turn: {name}" for name in order_notes(plan, found.attempts)]
+    lines += [f"ran after its turn: {name}" for name in order_notes(found.attempts, found.chain.order)]
+    lines += [f"broken chain: {each.where} {each.detail}" for each in found.chain.problems]
     lines += [f"next: {slot.tuple_id}" for slot in found.open[:1]]
+    lines += [f"ledger {each.sha256} of {each.attempt}" for each in grown_ledgers(root, found.attempts)]
+    lines.append(_head(found.chain))
     return Report(tuple(lines))
+
+
+def _head(chain: Chain) -> str:
+    """Say what to post, so that nobody can rewrite what was run until now."""
+    return (
+        f"head {chain.head}" if chain.head is not None else "head: none, no attempt has a record at its end"
+    )
 
 
 def _told(records: list[TrialRecord], *more: str) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import count
 
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused, refuse
@@ -85,17 +84,15 @@ def _replay(folder: PilotFolder, plan: PairedPlan, record: TrialRecord) -> Repla
     candidate = folder.trials / record.attempt / layout.CANDIDATE
     again = decide(plan, plan.task(slot.task), folder.root, candidate)
     made = ReplayRecord(
-        format="roundkit-pilot-replay/1",
+        format="roundkit-pilot-replay/2",
         tuple_id=record.tuple_id,
         attempt=record.attempt,
         replayed_utc=now_utc(),
         acceptance=again,
         agrees=same_acceptance(record.acceptance, again),
     )
-    for number in count(1):
-        with suppress(FileExistsError):
-            write_new(folder.replays / f"{record.tuple_id}-{number}.json", made.to_bytes())
-            break
+    with suppress(FileExistsError):  # by its name, that is this very record
+        write_new(folder.replays / layout.replay_name(made.tuple_id, made.digest()), made.to_bytes())
     return made
 
 

@@ -14,7 +14,7 @@ from roundkit.core.lines import append_line, create_exclusively, held_lines
 from roundkit.evidence import pilot_layout
 from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.pilot_review import Judgement, Review, ReviewMark, ReviewSession
-from roundkit.pilots.packet import Packet, find_packet, make_packet
+from roundkit.pilots.packet import Packet, all_packets, find_packet, make_packet
 from roundkit.pilots.words import stated
 from roundkit.rules.pilot_clock import ClockReading, active_time
 from roundkit.rules.pilot_lines import LinesProblem, read_lines
@@ -76,10 +76,12 @@ def start_review(packet: Packet, reviewer: str, *, clock: Clock = host_clock) ->
     """Begin a review: its clock runs from now on.
 
     Raises:
-        Refused: ``started-already``; ``finished-already``.
+        Refused: ``started-already``; ``finished-already``; ``reviewing-already``: the reviewer's time runs
+            for another packet.
     """
     if _there(packet, pilot_layout.FINISHED):
         raise _finished(packet)
+    _refuse_two_at_once(packet, reviewer)
     at_ns, boot_id = clock()
     with stated():
         session = ReviewSession(
@@ -107,9 +109,12 @@ def mark_review(packet: Packet, mark: Literal["pause", "resume"], *, clock: Cloc
     """Mark that a break begins or ends.
 
     Raises:
-        Refused: ``not-started``, ``finished-already``, ``paused-already``, ``not-paused``, ``bad-review``.
+        Refused: ``not-started``, ``finished-already``, ``paused-already``, ``not-paused``, ``bad-review``, or
+            ``reviewing-already``, as at a start.
     """
-    _require_session(packet)
+    session, _ = _require_session(packet)
+    if mark == "resume":
+        _refuse_two_at_once(packet, session.reviewer)
     made: list[ReviewMark] = []
 
     def line(known: bytes) -> bytes:
@@ -222,6 +227,24 @@ def record_review(
         )
     _write(packet, review)
     return review
+
+
+def _refuse_two_at_once(packet: Packet, reviewer: str) -> None:
+    """Refuse a second review of one reviewer while the first one's time runs: it would count twice."""
+    for other in all_packets(packet.pilot):
+        if other.code == packet.code:
+            continue
+        try:
+            found = read_state(other)
+        except Refused:
+            continue  # damaged: it counts for nothing
+        if found.state == "running" and found.session is not None and found.session.reviewer == reviewer:
+            raise refuse(
+                "reviewing-already",
+                f"the time of {reviewer!r} runs for {other.code}",
+                place="review",
+                remedy=f"finish or pause it first: roundkit pilot review pause PILOT_DIR {other.code}",
+            )
 
 
 def _there(packet: Packet, name: str) -> bool:

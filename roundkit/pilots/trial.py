@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,12 +12,12 @@ from time import monotonic
 from roundkit.agents.run import ReadyAgent, redaction_of, run_agent
 from roundkit.core.clock import MS_IN_S, Deadline, is_expired, now_utc
 from roundkit.core.errors import RoundkitError, refuse
-from roundkit.core.files import write_new
+from roundkit.core.files import sync_folder, write_new
 from roundkit.evidence import pilot_layout as layout
-from roundkit.measure.trees import copy_tree
+from roundkit.measure.trees import copy_tree, remove_tree
 from roundkit.models.agent_run import AgentEnd
 from roundkit.models.pilot_plan import FrozenTask, PairedPlan
-from roundkit.models.pilot_trial import TrialRecord, TrialStart
+from roundkit.models.pilot_trial import LedgerState, TrialRecord, TrialStart
 from roundkit.pilots.acceptance import decide
 from roundkit.pilots.agent import Bench, ready_agent
 from roundkit.pilots.archive import candidate_diff, settle, whole_tree
@@ -46,12 +47,16 @@ class Trial:
         folder: The pilot's folder.
         plan: The frozen plan.
         place: The attempt.
+        previous: Digest of the record of the attempt before it; null for the first one.
+        ledgers: Ledgers of earlier attempts that had grown since their records.
         started_utc: When its slot was used.
     """
 
     folder: PilotFolder
     plan: PairedPlan
     place: TrialPlace
+    previous: str | None = None
+    ledgers: tuple[LedgerState, ...] = ()
     started_utc: datetime = field(default_factory=now_utc)
 
     def run(self) -> TrialRecord:
@@ -87,21 +92,34 @@ class Trial:
         return prompt_bytes(guide, (root / layout.task_input(self.place.task, "prompt")).read_bytes())
 
     def _use_slot(self) -> None:
-        """Take the slot for good; from here on an attempt was made."""
-        self.place.path.parent.mkdir(exist_ok=True)
-        self.place.path.mkdir(exist_ok=True)
-        if any(self.place.path.iterdir()):
-            raise refuse("slot-used", f"{self.place.name} was attempted before", place=str(self.place.path))
+        """Take the slot for good; from here on an attempt was made.
+
+        Its folder comes with its start, so that there is none of which nobody can say what was before it.
+        """
         self.started_utc = now_utc()
         start = TrialStart(
             format="roundkit-pilot-start/1",
             plan_sha256=self.plan.digest(),
+            previous_sha256=self.previous,
             tuple_id=self.place.tuple_id,
             order=None if self.place.slot is None else self.place.slot.order,
             attempt=self.place.attempt,
             started_utc=self.started_utc,
+            ledgers=self.ledgers,
         )
-        write_new(self.place.path / layout.START, start.to_bytes())
+        making = self.folder.work / f"{self.place.attempt}.starting"
+        remove_tree(making)
+        making.mkdir()
+        write_new(making / layout.START, start.to_bytes())
+        self.place.path.parent.mkdir(exist_ok=True)
+        try:
+            making.rename(self.place.path)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise
+            said = f"{self.place.name} was attempted before"
+            raise refuse("slot-used", said, place=str(self.place.path)) from None
+        sync_folder(self.place.path.parent)
 
     def _kept(self, ready: ReadyAgent, bench: Bench, prompt: bytes) -> TrialRecord:
         """Run the agent and record what came of it; what breaks is recorded too, and goes on up."""

@@ -15,18 +15,28 @@ from roundkit.report.audit_views import (
 from roundkit.report.comparison_page import comparison_page
 from roundkit.report.frame_tables import frame_table, opening
 from roundkit.report.markup import counted
+from roundkit.report.notebook_runs import (
+    NotebookFailed,
+    NotebookRun,
+    build_pilot_report,
+    build_report,
+    build_waves_report,
+    run_notebook,
+)
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.parameters import check_parameters
-from roundkit.report.pilot_tables import (
+from roundkit.report.pilot_evidence_tables import (
     check_table,
     code_table,
-    context_table,
-    cost_table,
     eligibility_table,
     finding_table,
     framework_table,
-    pair_table,
     setup_table,
+)
+from roundkit.report.pilot_tables import (
+    context_table,
+    cost_table,
+    pair_table,
     task_table,
     token_table,
     tuple_table,
@@ -60,15 +70,7 @@ from roundkit.report.round_views import (
     samples_note,
 )
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
-from roundkit.report.run import (
-    NotebookFailed,
-    NotebookRun,
-    build_pilot_report,
-    build_report,
-    build_waves_report,
-    run_notebook,
-)
-from roundkit.report.shelf import ShippedNotebook, copy_notebook, shipped_notebooks
+from roundkit.report.shipped_notebooks import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
 
 __all__ = [

@@ -11,7 +11,9 @@ from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
 from roundkit.evidence import RoundEvidence, open_evidence
+from roundkit.evidence.layout import INDEX
 from roundkit.models.verdict import VerdictRecord
+from roundkit.report.facts import facts_list, pair_cells
 from roundkit.report.markup import counted, escape
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.round_words import audit_sentence
@@ -44,16 +46,22 @@ def audit_near(evidence: str, *, repository: str = "", expect: str = "") -> Audi
         Refused: ``no-evidence``, ``no-repository``.
     """
     folder = near(evidence)
-    if folder is None:
+    if folder is None or not (folder / INDEX).exists():
+        name = Path(evidence).name
         raise refuse(
             "no-evidence",
-            f"there is no folder {Path(evidence).name!r}",
+            f"there is no folder {name!r}" if folder is None else f"{name} holds no evidence of a round",
             place="evidence",
-            remedy="give the path of the folder that holds index.json",
+            remedy=f"give the folder that `roundkit close` printed, which holds {INDEX}",
         )
     repository_at = near(repository) if repository else None
     if repository and repository_at is None:
-        raise refuse("no-repository", f"there is no folder {Path(repository).name!r}", place="repository")
+        raise refuse(
+            "no-repository",
+            f"there is no folder {Path(repository).name!r}",
+            place="repository",
+            remedy="give the campaign's repository, or a clone of it, or leave it empty",
+        )
     return audit_round(folder, repository=repository_at, expect=expect or None)
 
 
@@ -77,8 +85,8 @@ def audit_headline(audit: AuditReport) -> Html:
         ("checks that agree", str(sum(check.passed for check in audit.checks))),
         ("checks that do not", str(failed)),
     )
-    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
-    digest = audit.digest or "without a readable index"
+    cells = pair_cells(figures)
+    digest = audit.digest or "without a digest"
     said = escape(audit_sentence(audit))
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Evidence {escape(audit.subject)}, '
@@ -134,11 +142,7 @@ def index_facts(evidence: RoundEvidence) -> Html:
         ("previous round's index", evidence.index.previous or "none: the campaign's first round"),
         ("exported by", f"roundkit {evidence.index.tool_version}"),
     )
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
-    )
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'<dl class="rk-facts">{items}</dl>', text)
+    return facts_list(rows, code=True)
 
 
 def verdicts_again(evidence: RoundEvidence) -> Again:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roundkit.models.comparison import Comparison
+from roundkit.report.facts import facts_list, pair_cells
 from roundkit.report.html import chart_parts, render_html
 from roundkit.report.markup import counted, escape, interval, moment, number, percent
 from roundkit.report.round_words import FORGEABLE, warnings
@@ -40,9 +41,9 @@ def comparison_page(comparison: Comparison, pairs: alt.LayerChart, *, recompute:
         heading("Trials"),
         shown(_trials(comparison).to_html()),
         heading("How it was measured"),
-        shown(_facts(_protocol(comparison, recompute))),
+        shown(facts_list(_protocol(comparison, recompute)).markup),
         heading("The machine"),
-        shown(_facts(_machine(comparison)), _tuning(comparison).to_html()),
+        shown(facts_list(_machine(comparison)).markup, _tuning(comparison).to_html()),
     ]
     notebook = v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     return render_html(notebook, title=verdict_sentence(comparison))
@@ -91,7 +92,8 @@ def _headline(comparison: Comparison) -> Html:
         f'<p class="rk-lead"><span class="rk-verdict" data-verdict="{verdict.verdict}">'
         f"{verdict.verdict}</span> "
         f"{escape(sentence.removeprefix(f'{verdict.verdict}: '))}</p>"
-        f'<p class="rk-statement">{escape(sides)}</p><dl class="rk-figures">{_pairs(figures)}</dl></header>',
+        f'<p class="rk-statement">{escape(sides)}</p>'
+        f'<dl class="rk-figures">{pair_cells(figures)}</dl></header>',
         sentence,
     )
 
@@ -183,11 +185,3 @@ def _tuning(comparison: Comparison) -> Table:
             for fact in comparison.environment.tuning
         ),
     )
-
-
-def _facts(rows: list[tuple[str, str]]) -> str:
-    return f'<dl class="rk-facts">{_pairs(rows)}</dl>'
-
-
-def _pairs(rows: Any) -> str:
-    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)

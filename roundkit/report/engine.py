@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,10 @@ def engine_with(progress: Progress, name: str) -> Iterator[str]:
 
     class Client(PapermillNotebookClient):  # type: ignore[misc]
         """Executes cells; hears what their displays say."""
+
+        async def async_start_new_kernel(self, **options: Any) -> None:
+            """Start the kernel; what it says as it ends, beside its messages, is nobody's news."""
+            await super().async_start_new_kernel(**options, stderr=subprocess.DEVNULL)
 
         def process_message(self, *arguments: Any, **options: Any) -> Any:
             _hear(arguments[0] if arguments else options["msg"], said, progress)

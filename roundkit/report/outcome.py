@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 OUTCOME_MIME = "application/vnd.roundkit.outcome+json"
+_REMEDY = "    → "
+_LONGEST = 500
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,7 @@ def read_outcome(notebook: Any) -> Outcome:
     for number, cell in enumerate(cells, start=1):
         for output in cell.outputs:
             if output.output_type == "error":
-                return Outcome(
-                    "failed", "", f"code cell {number}: {output.ename}: {_first_line(output.evalue)}"
-                )
+                return Outcome("failed", "", f"code cell {number}: {output.ename}: {_said(output.evalue)}")
         if cell.execution_count is None:
             return Outcome("failed", "", f"code cell {number} of {len(cells)} never ran")
     found = (
@@ -68,5 +68,8 @@ def _has_outcome(output: Any) -> bool:
     return output.output_type in {"execute_result", "display_data"} and OUTCOME_MIME in output.data
 
 
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip()), "")[:500]
+def _said(text: str) -> str:
+    """Return an error's first line, with its remedy where the next one is that."""
+    first, *more = [line for line in text.splitlines() if line.strip()] or [""]
+    remedy = more[0] if more and more[0].startswith(_REMEDY) else ""
+    return "\n".join(line[:_LONGEST] for line in (first, remedy) if line)

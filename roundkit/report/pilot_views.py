@@ -8,12 +8,12 @@ from roundkit import __version__
 from roundkit.audit import AuditReport, PilotSource, audit_pilot
 from roundkit.audit import open_pilot as open_folder
 from roundkit.audit.pilot_checks import is_pending
-from roundkit.core.errors import refuse
-from roundkit.core.resources import near
 from roundkit.models.pilot_cohort import Cohort
 from roundkit.report import pilot_words as words
+from roundkit.report.facts import facts_list, page_footer, pair_cells
 from roundkit.report.markup import counted, escape, moment
 from roundkit.report.outcome import Outcome, conclude
+from roundkit.report.pilot_folder import pilot_folder
 from roundkit.report.views import Heading, Html, Table
 from roundkit.rules.pilot_summary import SMALL_PILOT, aggregates, totals, withheld
 
@@ -26,15 +26,7 @@ def open_pilot(path: str | Path) -> PilotSource:
     Raises:
         Refused: ``no-pilot``, or whatever is wrong with the folder.
     """
-    found = near(path)
-    if found is None:
-        raise refuse(
-            "no-pilot",
-            f"there is no folder {Path(path).name!r}",
-            place="pilot",
-            remedy="give the path of a pilot's folder, which holds plan.json or published.json",
-        )
-    return open_folder(found)
+    return open_folder(pilot_folder(path, holds=("plan.json", "published.json")))
 
 
 def pilot_audit(pilot: PilotSource) -> AuditReport:
@@ -46,9 +38,7 @@ def pilot_headline(pilot: PilotSource) -> Html:
     """What came of the pilot, in a sentence and its figures."""
     cohort = pilot.cohort
     heading, lead, notes = words.title(cohort), words.lead(cohort), words.notes(cohort)
-    cells = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _figures(cohort)
-    )
+    cells = pair_cells(_figures(cohort))
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes)
     text = "\n".join([heading, lead, *notes, *(f"{name}: {value}" for name, value in _figures(cohort))])
     return Html(
@@ -105,9 +95,7 @@ def pilot_statement() -> Html:
 def pilot_facts(pilot: PilotSource) -> Html:
     """How the pilot was frozen; for a published one, where its figures come from."""
     rows = _frozen(pilot.cohort) if pilot.cohort.plan is not None else _source(pilot.cohort)
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'<dl class="rk-facts">{items}</dl>', text)
+    return facts_list(rows)
 
 
 def pilot_footer(pilot: PilotSource, audit: AuditReport) -> Html:
@@ -121,17 +109,7 @@ def pilot_footer(pilot: PilotSource, audit: AuditReport) -> Html:
         ("audit", words.audit_result(audit)),
         ("recompute with", f"roundkit pilot audit {place} --expect {cohort.digest}"),
     )
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
-    )
-    failed = Table(
-        "Checks that failed",
-        (Heading("check"), Heading("where", "code"), Heading("detail", "prose")),
-        tuple((check.name, check.where, check.detail) for check in audit.failures),
-    )
-    more = failed.to_html() if audit.failures else ""
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'{more}<footer class="rk-foot"><dl class="rk-facts">{items}</dl></footer>', text)
+    return page_footer(rows, audit.failures)
 
 
 def pilot_verdict(pilot: PilotSource, audit: AuditReport) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roundkit import __version__
 from roundkit.report import policy_words as words
+from roundkit.report.facts import page_footer, pair_cells
 from roundkit.report.markup import escape, moment, percent
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.policy_source import PolicySource, open_pilot
@@ -20,7 +21,7 @@ from roundkit.report.policy_tables import (
     runs_table,
 )
 from roundkit.report.round_words import audit_sentence
-from roundkit.report.views import Heading, Html, Table
+from roundkit.report.views import Html
 
 __all__ = [
     "PolicySource",
@@ -47,9 +48,7 @@ __all__ = [
 def headline(source: PolicySource) -> Html:
     """What was decided, in a sentence and its figures, and by whom the candidates were made."""
     plan, title, why, notes = source.plan, words.title(source), words.why(source), words.notes(source)
-    cells = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _figures(source)
-    )
+    cells = pair_cells(_figures(source))
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes)
     return Html(
         f'<header class="rk-head"><p class="rk-eyebrow">Policy pilot {escape(plan.pilot_id)} of campaign '
@@ -100,17 +99,7 @@ def footer(source: PolicySource) -> Html:
         ("audit", audit_sentence(audit)),
         ("recompute with", f"{command} --expect {digest}" if digest else command),
     )
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
-    )
-    failed = Table(
-        "Checks that failed",
-        (Heading("check"), Heading("where", "code"), Heading("detail", "prose")),
-        tuple((check.name, check.where, check.detail) for check in audit.failures),
-    )
-    more = failed.to_html() if audit.failures else ""
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'{more}<footer class="rk-foot"><dl class="rk-facts">{items}</dl></footer>', text)
+    return page_footer(rows, audit.failures)
 
 
 def verdict(source: PolicySource) -> Outcome:

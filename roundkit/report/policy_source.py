@@ -9,10 +9,9 @@ from pathlib import Path
 from roundkit.audit import AuditReport
 from roundkit.audit.policy import audit_policy
 from roundkit.audit.policy_material import PolicyMaterial, read_policy
-from roundkit.core.errors import refuse
-from roundkit.core.resources import near
 from roundkit.models.policy_plan import ARMS, Arm, PolicyPlan
 from roundkit.models.policy_run import PolicyDecision, PolicyRunRecord
+from roundkit.report.pilot_folder import pilot_folder
 from roundkit.rules.policy_cost import Workload, parallel_bound, serial_bound
 from roundkit.rules.policy_run import RoundView
 from roundkit.rules.policy_workload import measured_workload
@@ -82,12 +81,5 @@ def open_pilot(path: str | Path) -> PolicySource:
     Raises:
         Refused: ``no-pilot``, or whatever is wrong with the folder.
     """
-    found = near(path)
-    if found is None:
-        raise refuse(
-            "no-pilot",
-            f"there is no folder {Path(path).name!r}",
-            place="pilot",
-            remedy="give the path of a pilot's folder, which holds plan.json",
-        )
+    found = pilot_folder(path, holds=("plan.json",))
     return PolicySource(read_policy(found), audit_policy(found))

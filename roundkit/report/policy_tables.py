@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roundkit.models.attempts import Cost
-from roundkit.models.policy_run import PairOutcome, PolicyRunRecord
+from roundkit.models.policy_run import PairOutcome, PolicyRound, PolicyRunRecord
 from roundkit.report import policy_words as words
 from roundkit.report.policy_source import PolicySource
 from roundkit.report.views import Heading, Missing, Table, Value
@@ -35,7 +35,7 @@ def runs_table(source: PolicySource) -> Table:
             (
                 record.run_id, state_of(record),
                 record.target_s if record.target_s is not None else state_of(record),
-                record.wall_s if record.wall_s is not None else Missing(record.process), record.end,
+                record.wall_s if record.wall_s is not None else Missing(_untold(record)), record.end,
                 len(record.rounds),
                 record.final_gain if record.final_gain is not None else Missing(record.process),
                 record.detail or None,
@@ -106,7 +106,8 @@ def costs_table(source: PolicySource) -> Table:
                 record.run_id, _charged(record.charged) or Missing("no attempt was capped"),
                 record.tokens if record.tokens is not None else Missing(_NOT_COUNTED),
                 _usd(record) if _usd(record) is not None else Missing(_NOT_COUNTED),
-                record.device_hours, record.utilization, _wait(record), _counts(record.experiments),
+                record.device_hours if record.device_hours is not None else Missing(_untold(record)),
+                record.utilization, _wait(record), _counts(record.experiments),
             )
             for record in source.records
         ),
@@ -183,7 +184,11 @@ def places_table(source: PolicySource) -> Table:
             rows.append((record.run_id, state_of(record), (time - parallel) / (serial - parallel)))
     return Table(
         "Where the runs fall: 0 at the bound side by side, 1 at the bound one after the other",
-        (Heading("run", "code"), Heading("what became of it"), Heading("place", "number")),
+        (
+            Heading("run", "code"),
+            Heading("what became of it"),
+            Heading("place (0 side by side, 1 one after the other)", "number"),
+        ),
         tuple(rows),
     )
 
@@ -220,7 +225,7 @@ def rounds_table(source: PolicySource) -> Table:
             (
                 row.round_id, " ".join(row.lanes),
                 row.gain if row.gain is not None else Missing("the incumbent stays"), row.total_gain,
-                row.elapsed_s if row.elapsed_s is not None else Missing("no passing rerun"),
+                row.elapsed_s if row.elapsed_s is not None else Missing(_without_end(record, row)),
                 row.evidence_sha256,
             )
             for record in source.records
@@ -233,6 +238,15 @@ def rounds_table(source: PolicySource) -> Table:
 def _no_time(source: PolicySource, arm: str, repetition: int) -> str:
     states = {record.run_id: state_of(record) for record in source.records}
     return states.get(f"{arm}.{repetition}", "not run")
+
+
+def _untold(record: PolicyRunRecord) -> str:
+    """Say why a run has no times: it broke, or the host's clock was set during it."""
+    return record.process if record.process != "completed" else record.detail
+
+
+def _without_end(record: PolicyRunRecord, row: PolicyRound) -> str:
+    return _untold(record) if row.advanced else "no passing rerun"
 
 
 def _ratio(pair: PairOutcome) -> Value:

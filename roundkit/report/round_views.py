@@ -9,13 +9,15 @@ from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
 from roundkit.evidence import RoundEvidence
+from roundkit.evidence.layout import INDEX
 from roundkit.models.base import Provenance
 from roundkit.report import round_words as words
+from roundkit.report.facts import facts_list, page_footer, pair_cells
 from roundkit.report.markup import counted, escape, moment, percent
 from roundkit.report.open_words import PROVISIONAL, paused_sentence
 from roundkit.report.outcome import Outcome, conclude
-from roundkit.report.views import Heading, Html, Table
-from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
+from roundkit.report.views import Html
+from roundkit.rounds.snapshot import OpenRound, RoundSource, is_round_directory, open_source
 
 NO_MODEL: dict[Provenance, str] = {
     "scripted": "Scripted lanes: candidates prepared beforehand. This is not evidence about any model.",
@@ -36,13 +38,15 @@ def open_round(path: str | Path) -> RoundSource:
         Refused: ``no-round``, or whatever is wrong with the folder.
     """
     found = near(path)
-    if found is not None:
+    if found is not None and (is_round_directory(found) or (found / INDEX).exists()):
         return open_source(found)
+    name = Path(path).name
     raise refuse(
         "no-round",
-        f"there is no folder {Path(path).name!r}",
+        f"there is no folder {name!r}" if found is None else f"{name} holds nothing of a round",
         place="evidence",
-        remedy="give the path of an evidence folder, which holds index.json, or of a round directory",
+        remedy=f"give the evidence that `roundkit close` printed, which holds {INDEX}, or a round's "
+        "directory, which `roundkit prepare` made",
     )
 
 
@@ -54,9 +58,7 @@ def audited(source: RoundSource) -> AuditReport | None:
 def headline(source: RoundSource) -> Html:
     """What was decided, in a sentence and its figures; of an open round, that nothing is yet."""
     ledger, decided, why = source.ledger, words.decision(source), words.why(source)
-    cells = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _figures(source)
-    )
+    cells = pair_cells(_figures(source))
     notes = _notes(source)
     warned = "".join(f'<p class="rk-provenance">{escape(note)}</p>' for note in notes)
     when = (
@@ -114,28 +116,16 @@ def samples_note(source: RoundSource) -> Html:
 def measurement_notes(source: RoundSource) -> Html:
     """How the figures were measured, and what could be forged."""
     rows = words.protocol(source)
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
+    facts = facts_list(rows)
     warned = words.warnings(source.run_spec)
     labels = "".join(f'<p class="rk-provenance">{escape(warning)}</p>' for warning in warned)
-    text = "\n".join([*warned, *(f"{name}: {value}" for name, value in rows)])
-    return Html(f'{labels}<dl class="rk-facts">{items}</dl>', text)
+    return Html(f"{labels}{facts.markup}", "\n".join([*warned, facts.text]))
 
 
 def footer(source: RoundSource, audit: AuditReport | None) -> Html:
     """Digests, versions, the result of the audit, and the command that repeats it."""
     rows = _open_footer(source) if isinstance(source, OpenRound) else _closed_footer(source, audit)
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>" for name, value in rows
-    )
-    failures = audit.failures if audit is not None else ()
-    failed = Table(
-        "Checks that failed",
-        (Heading("check"), Heading("where", "code"), Heading("detail", "prose")),
-        tuple((check.name, check.where, check.detail) for check in failures),
-    )
-    more = failed.to_html() if failures else ""
-    text = "\n".join(f"{name}: {value}" for name, value in rows)
-    return Html(f'{more}<footer class="rk-foot"><dl class="rk-facts">{items}</dl></footer>', text)
+    return page_footer(rows, audit.failures if audit is not None else ())
 
 
 def _closed_footer(source: RoundEvidence, audit: AuditReport | None) -> tuple[tuple[str, str], ...]:

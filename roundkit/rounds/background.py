@@ -18,6 +18,8 @@ from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.05
 _LOG_TAIL_BYTES = 20_000
+UNATTENDED = "ROUNDKIT_UNATTENDED"
+"""Tells a command that a program started it: nobody is to be told what to type next."""
 _OF_A_TERMINAL = frozenset({"CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "TERM"})
 
 
@@ -140,7 +142,8 @@ def _start(folder: RoundFolder, command: str, *options: str) -> Started:
         offset = stream.tell()
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
-            env={name: value for name, value in os.environ.items() if name not in _OF_A_TERMINAL},
+            env={name: value for name, value in os.environ.items() if name not in _OF_A_TERMINAL}
+            | {UNATTENDED: "1"},
         )  # fmt: skip
     return Started(command, log, offset, process)
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from roundkit.core.globs import GlobSet
+from roundkit.core.relpath import MAX_PATH_BYTES
+from roundkit.host.confine import CpuSet
+from roundkit.host.confine.types import CHANGED
 from roundkit.measure.checkout import materialize
+from roundkit.measure.free_cores import free_cores
+from roundkit.measure.hollow import hollow_bytes
+from roundkit.measure.layers import walk_layer
 from roundkit.measure.materialized import Base, Checkout, lay_checkout, overlay_missing
 from roundkit.measure.probe import import_probe, run_command_confined
 from roundkit.measure.provision import check_provision
@@ -22,6 +29,7 @@ from roundkit.rounds.layout import RoundFolder
 
 PRISTINE = "pristine"
 BASE = "base"
+_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,7 @@ def build_side(
         checkout=checkout,
         pristine=pristine,
         provision=provision,
+        cpus=free_cores(plan.device_sets, pinned=plan.cpu_pinning),
     )
 
 
@@ -124,6 +133,7 @@ def build_checkout(
     checkout: Checkout,
     pristine: Path,
     provision: ProvisionRef | None,
+    cpus: CpuSet | None = None,
 ) -> Built:
     """Run a campaign's build, import probe and smoke on a fresh checkout.
 
@@ -135,22 +145,23 @@ def build_checkout(
         checkout: The folder, which the build may write to.
         pristine: The untouched incumbent, which protected files are mounted from.
         provision: What the round provisioned.
+        cpus: Cores that its commands are bound to, while others are measured on; None for any.
 
     Raises:
         MeasurementBroke: ``provision-changed``, or the boundary could not be set up.
     """
     check_provision(provision)
     logs: list[CommandLog] = []
-    for run in _steps(campaign, spec, checkout=checkout, pristine=pristine, provision=provision):
+    for run in _steps(campaign, spec, checkout=checkout, pristine=pristine, provision=provision, cpus=cpus):
         log = run()
         logs.append(log)
         if not log.succeeded:
             return Built(None, tuple(logs), log.step, log.tail)
     try:
-        digest = checkout.digest()
+        digest = _digest_of_built(checkout, spec.limits.disk_bytes)
     except OSError as error:
         # On record like a command that failed: a verdict that rests on it can then be taken again.
-        tail = f"the build left what cannot be read: {error}"
+        tail = f"the build left what cannot be used: {error}"
         logs.append(CommandLog(step="build", exit_code=None, end_reason="unreadable", wall_s=0.0, tail=tail))
         return Built(None, tuple(logs), "build", tail)
     side = SideRef(
@@ -163,6 +174,23 @@ def build_checkout(
     return Built(side, tuple(logs))
 
 
+def _digest_of_built(checkout: Checkout, most_hollow_bytes: int | None) -> str:
+    """Return a built tree's digest.
+
+    Raises:
+        OSError: something cannot be read, or could not be copied to where trials see it; or its files have
+            more holes than allowed, which would be read around each experiment.
+    """
+    if (path := checkout.overlong_path()) is not None:
+        size = len(os.fsencode(path))
+        raise OSError(f"{path[:_SHOWN_CHARACTERS]!r}… is a path of {size} bytes, more than {MAX_PATH_BYTES}")
+    root = checkout.folder if checkout.base is None else checkout.folder / CHANGED
+    hollow = hollow_bytes(found for _, found in walk_layer(root))
+    if most_hollow_bytes is not None and hollow > most_hollow_bytes:
+        raise OSError(f"files that are larger by {hollow} bytes than what they take on the disk")
+    return checkout.digest()
+
+
 def _steps(
     campaign: CampaignPlan,
     spec: RunSpec,
@@ -170,6 +198,7 @@ def _steps(
     checkout: Checkout,
     pristine: Path,
     provision: ProvisionRef | None,
+    cpus: CpuSet | None,
 ) -> Iterator[Callable[[], CommandLog]]:
     """Yield the steps in order: build, import probe, smoke."""
     scratch = checkout.folder.with_name(f"{checkout.folder.name}.scratch")
@@ -180,6 +209,7 @@ def _steps(
         incumbent_built=pristine,
         scratch=scratch,
         provision=provision,
+        cpus=cpus,
     )
     if campaign.build is not None:
         yield partial(command, "build", campaign.build)
@@ -192,6 +222,7 @@ def _steps(
             timeout_s=campaign.benchmark.timeout_s,
             scratch=scratch,
             provision=provision,
+            cpus=cpus,
         )
     if campaign.smoke is not None:
         yield partial(command, "smoke", campaign.smoke)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from roundkit.measure.broke import is_full
 from roundkit.models.ledger import TicketRecord
 from roundkit.rounds.building import Built, build_side
 from roundkit.rounds.candidate import CannotLay, Laid, lay_candidate
-from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
+from roundkit.rounds.disk_space import DiskFull, full_sentence
 from roundkit.rounds.requests import Bench
 
 

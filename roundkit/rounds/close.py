@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,22 +10,23 @@ from pathlib import Path
 from roundkit.core.clock import format_utc, is_expired, now_utc
 from roundkit.core.errors import refuse
 from roundkit.core.progress import SILENT, Progress
-from roundkit.host.lease import default_lease_root
-from roundkit.measure.pool import DevicePool, LocalPool
+from roundkit.measure.pool import DevicePool
 from roundkit.models.ledger import RoundLedger
 from roundkit.rounds.advance import advance_campaign, check_campaign_file
+from roundkit.rounds.closing import read_closing
 from roundkit.rounds.compose import compose, head_after, rerun
 from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.export import export_evidence
 from roundkit.rounds.layout import RoundFolder, evidence_folder
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.measuring import Closer
+from roundkit.rounds.pools import local_pool
 from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.recovery import expire_queue, recover
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve import Report, open_bench
 from roundkit.rounds.stopping import stop_on_signal
-from roundkit.rounds.waiting import unseen_submissions
+from roundkit.rounds.waiting_submissions import unseen_submissions
 from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.outcome import STATEMENT, ending_of, lane_records
 from roundkit.rules.selection import composition_order, select_tickets
@@ -42,14 +44,19 @@ class CloseOutcome:
 
 
 def close(
-    folder: RoundFolder, *, report: Report, pool: DevicePool | None = None, progress: Progress = SILENT
+    folder: RoundFolder,
+    *,
+    report: Report,
+    pool: AbstractContextManager[DevicePool] | None = None,
+    progress: Progress = SILENT,
 ) -> CloseOutcome:
     """Close a round. Run again, it repeats no finished measurement and writes the same records.
 
     Args:
         folder: The round.
         report: Takes one line for each thing that happens.
-        pool: Who measures; the local devices by default.
+        pool: Who measures, made once the round may be closed and has to be decided; the local devices by
+            default.
         progress: Shows steps, and the trials of the one that is being measured.
 
     Raises:
@@ -67,13 +74,16 @@ def close(
         hold_lock(folder.serve_lock, code="serve-running", what="serve"),
         open_store(folder.database) as store,
     ):
-        _begin(bench, store, report)
-        device_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
-        try:
-            ready = _with_provision(bench, store, report)
-            ledger = _decide(Closer(ready, store, WatchedPool(device_pool, progress), report, stop, progress))
-        finally:
-            device_pool.close()
+        _tell_earlier(bench, store, report)
+        _refuse_waiting(bench, store)
+        check_campaign_file(bench.plan)
+        ledger = _decided(store)
+        if ledger is None:
+            with pool or local_pool(bench.plan) as device_pool:
+                _begin(bench, store, report)
+                ready = _with_provision(bench, store, report)
+                watched = WatchedPool(device_pool, progress)
+                ledger = _decide(Closer(ready, store, watched, report, stop, progress))
         digest = export_evidence(bench, store, ledger)
         target = evidence_folder(bench.plan)
         report(f"evidence exported to {target}, index {digest}")
@@ -82,12 +92,19 @@ def close(
         return CloseOutcome(ledger, target, digest, head)
 
 
+def _tell_earlier(bench: Bench, store: RoundStore, report: Report) -> None:
+    """Say first what an earlier close came to, so that nobody takes its results for new ones."""
+    closing = read_closing(store)
+    if closing.finished:
+        report(
+            f"round {bench.plan.round_id} is closed already, and nothing is measured: {closing.sentence()}"
+        )
+    elif closing.begun:
+        report(f"close of round {bench.plan.round_id} has begun before; it goes on where it was")
+
+
 def _begin(bench: Bench, store: RoundStore, report: Report) -> None:
     """Put right what a killed process left, and make sure that every accepted ticket has its end."""
-    _refuse_waiting(bench, store)
-    check_campaign_file(bench.plan)
-    if store.steps.get("ledger") is not None:
-        return
     recover(bench, store)
     if not store.steps.names():
         for line in expire_queue(bench, store):
@@ -98,7 +115,7 @@ def _begin(bench: Bench, store: RoundStore, report: Report) -> None:
 
 def _with_provision(bench: Bench, store: RoundStore, report: Report) -> Bench:
     """Ask for what was provisioned only where something may still be built."""
-    if store.steps.get("ledger") is not None or not store.tickets.count(state="measured"):
+    if not store.tickets.count(state="measured"):
         return bench
     return provisioned(bench, store, report)
 
@@ -117,20 +134,23 @@ def _refuse_waiting(bench: Bench, store: RoundStore) -> None:
         )
 
 
+def _decided(store: RoundStore) -> RoundLedger | None:
+    """Return the ledger that an earlier close came to, None where there is none yet."""
+    done = store.steps.get("ledger")
+    return None if done is None else RoundLedger.from_bytes(done, place="ledger")
+
+
 def _decide(closer: Closer) -> RoundLedger:
     """Select, order, compose and rerun; return the whole round as its ledger."""
     plan, store = closer.bench.plan, closer.store
-    done = store.steps.get("ledger")
-    if done is not None:
-        return RoundLedger.from_bytes(done, place="ledger")
     tickets = store.tickets.all()
     selected = select_tickets(tickets, [lane.id for lane in plan.lanes])
     order = composition_order(selected)
     closer.report(
         f"composing {len(order)} of {len(plan.lanes)} lanes: {', '.join(t.lane for t in order) or 'none'}"
     )
-    # The last step is the rerun of what the others made.
-    with closer.progress.task(f"close {plan.round_id}", len(order) + 1, "steps") as whole:
+    # The last step is the rerun of what the others made; the first is measured already and foretells none.
+    with closer.progress.task(f"close {plan.round_id}", len(order) + 1, "steps", foresight="none") as whole:
         steps = compose(closer, order, whole)
         reruns = rerun(closer, steps)
         whole.advance()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
 from roundkit.models.lane import TicketStatus
 from roundkit.models.round_plan import RoundPlan
+from roundkit.rounds.closing import Closing, read_closing
 from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.left_credentials import remove_left_credentials
 from roundkit.rounds.locks import describe_holder, is_held
-from roundkit.rounds.mirror import status_of
+from roundkit.rounds.status_mirror import status_of
 from roundkit.rules.attempts import LaneAccount, account
 from roundkit.store import RoundStore, open_store, store_exists
 
@@ -28,6 +31,8 @@ class RoundStatus:
         aa_checks: How many A/A checks passed, and how many failed.
         closed: Whether ``close`` has decided.
         accounts: Every lane's attempts and budget.
+        closing: How far close is.
+        said: Last line of what broke a ticket's measurement, by ticket: for the owner, and never for a lane.
     """
 
     plan: RoundPlan
@@ -38,19 +43,25 @@ class RoundStatus:
     closed: bool
     accounts: tuple[LaneAccount, ...]
     waiting: str | None = None
+    closing: Closing = field(default_factory=Closing)
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_status(folder: RoundFolder) -> RoundStatus:
     """Read how a round stands, beside a running serve and without disturbing it.
 
+    What a killed launch left of somebody's credentials goes with that.
+
     Raises:
         Refused: there is no frozen round, or its plan was changed.
     """
     plan = read_plan(folder)
+    remove_left_credentials(folder)
     serve = describe_holder(folder.serve_lock) if is_served(folder) else None
+    closer = describe_holder(folder.close_lock) if is_held(folder.close_lock) else None
     if not store_exists(folder.database):
-        untouched = tuple(account(lane, ()) for lane in plan.lanes)
-        return RoundStatus(plan, serve, None, (), (0, 0), closed=False, accounts=untouched)
+        untouched, closing = tuple(account(lane, ()) for lane in plan.lanes), Closing(running=closer)
+        return RoundStatus(plan, serve, None, (), (0, 0), closed=False, accounts=untouched, closing=closing)
     with open_store(folder.database, read_only=True) as store:
         checks, attempts = store.aa_checks.all(), store.attempts.all()
         passed = sum(check.passed for check in checks)
@@ -63,7 +74,20 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             closed=store.steps.get("ledger") is not None,
             accounts=tuple(account(lane, attempts) for lane in plan.lanes),
             waiting=store.control.get("waiting") if serve is not None else None,
+            closing=read_closing(store, closer),
+            said=dict(_last_words(store)),
         )
+
+
+def _last_words(store: RoundStore) -> Iterator[tuple[str, str]]:
+    """Yield each ticket whose measurement broke, with the last line of how."""
+    for ticket in store.tickets.all("measured"):
+        verdict = ticket.verdict
+        if verdict is None or not (verdict.verdict == "invalid" or verdict.reason.startswith("candidate-")):
+            continue
+        record = next(reversed(store.experiments.records(ticket.ticket)), None)
+        if record is not None and record.outcome != "complete" and record.detail:
+            yield ticket.ticket, record.detail.strip().rpartition("\n")[2]
 
 
 def is_served(folder: RoundFolder) -> bool:
@@ -83,16 +107,22 @@ def pause_store(store: RoundStore, reason: str) -> None:
         mark_paused(store, reason)
 
 
-def mark_paused(store: RoundStore, reason: str) -> None:
+def mark_paused(store: RoundStore, reason: str, *, experiment: str | None = None) -> None:
     """Pause the queue within a transaction. What paused it first stays the reason until it is resumed.
 
     A request to resume that is still open was about an earlier reason, and ends.
+
+    Args:
+        store: The round's.
+        reason: In words.
+        experiment: The one that showed it; None where somebody asked.
     """
     resuming = store.control.get("resume-needs-aa") is not None
     if store.control.get("paused") is None or resuming:
         store.control.put("paused", reason)
         store.control.clear("resume-needs-aa")
-    store.events.add("paused", reason=reason)
+    shown_by = {} if experiment is None else {"experiment": experiment}
+    store.events.add("paused", reason=reason, **shown_by)
 
 
 def resume(folder: RoundFolder) -> None:
@@ -111,6 +141,7 @@ def resume(folder: RoundFolder) -> None:
 
 def drain(folder: RoundFolder) -> None:
     """End a running serve after what is being measured now; the rest stays queued."""
+    read_plan(folder)
     if not is_served(folder):
         raise refuse(
             "no-serve",

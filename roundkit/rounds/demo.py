@@ -17,23 +17,23 @@ from pydantic import TypeAdapter
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
 from roundkit.core.files import atomic_write
-from roundkit.core.git import Repository, identity_environment
 from roundkit.core.globs import glob_regex
+from roundkit.core.progress import SILENT, Progress
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import plain, read_yaml
+from roundkit.measure.trees import copy_tree
 from roundkit.models.base import Record
 from roundkit.models.ledger import CompositionStep, LaneRecord, RoundLedger, TicketRecord
 from roundkit.models.round_plan import FrozenLane
 from roundkit.rounds.close import CloseOutcome
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.prepare import freeze
-from roundkit.rounds.serve import Report
+from roundkit.rounds.shipped_program import make_program
 from roundkit.rounds.straight import run_straight
 
 ROUND_ID = "r01"
 _MARK = ".roundkit-demo"
 _ROUND_HOURS = 4
-_COMMIT_DATE = "2026-01-01T00:00:00Z"
 
 
 class Expected(Record):
@@ -96,12 +96,12 @@ class DemoOutcome:
         return self.closed.ledger.advanced and all(row.as_expected for row in self.rows if row.required)
 
 
-def run_demo(out: Path, *, report: Report, python: str = "auto") -> DemoOutcome:
+def run_demo(out: Path, *, progress: Progress = SILENT, python: str = "auto") -> DemoOutcome:
     """Run the demo round from a fresh program repository to its evidence.
 
     Args:
         out: Folder to work in; an earlier demo in it is replaced.
-        report: Takes one line for each thing that happens.
+        progress: Takes a line for each thing that happens, and shows how far it is.
         python: Interpreter of the program, an absolute path; by default the one that roundkit runs on.
 
     Raises:
@@ -111,14 +111,17 @@ def run_demo(out: Path, *, report: Report, python: str = "auto") -> DemoOutcome:
     lanes = read_lanes(source)
     out = out.absolute()
     _clear(out)
-    incumbent = _make_program(source / "program", out / "program")
+    incumbent = make_program(
+        source / "program", out / "program",
+        what="demo", message="A code-search engine, correct and honestly slow",
+    )  # fmt: skip
     campaign, drafted = _write_plans(source, out, lanes, incumbent, python)
     folder = RoundFolder(out / "round")
-    plan = freeze(campaign, drafted, folder.root)
-    report(f"round {plan.round_id} frozen, digest {plan.digest()}")
+    plan = freeze(campaign, drafted, folder.root, progress=progress)
+    progress.say(f"round {plan.round_id} frozen, digest {plan.digest()}")
     by_id = {lane.id: lane for lane in lanes}
     closed = run_straight(
-        folder, report=report, as_played=lambda frozen: _as_played(folder, frozen, by_id[frozen.id])
+        folder, progress=progress, as_played=lambda frozen: _as_played(folder, frozen, by_id[frozen.id])
     )
     return DemoOutcome(closed, out, tuple(_row(lane, closed.ledger) for lane in lanes))
 
@@ -144,25 +147,14 @@ def _clear(out: Path) -> None:
     atomic_write(out / _MARK, b"This folder is written by `roundkit demo` and replaced by its next run.\n")
 
 
-def _make_program(source: Path, target: Path) -> str:
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    repository = Repository(target)
-    repository.git("init", "--quiet", "--initial-branch=main")
-    repository.git("add", "--all")
-    identity = identity_environment("roundkit demo", "demo@localhost", _COMMIT_DATE)
-    repository.git(
-        "commit", "--quiet", "--message", "A code-search engine, correct and honestly slow", env=identity
-    )
-    return repository.git("rev-parse", "HEAD").text
-
-
 def _write_plans(
     source: Path, out: Path, lanes: Sequence[DemoLane], incumbent: str, python: str
 ) -> tuple[Path, Path]:
     # The templates are YAML, not HTML: there is nothing to escape for a browser.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)  # noqa: S701
     folder = out / "campaign"
-    shutil.copytree(source / "lanes", folder / "lanes")
+    folder.mkdir()
+    copy_tree(source / "lanes", folder / "lanes")
     values = {
         "lanes": [{**lane.to_json_value(), "patch_path": str(folder / lane.patch)} for lane in lanes],
         "incumbent": incumbent,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -10,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roundkit.core.errors import RoundkitError
+from roundkit.measure.broke import NO_SPACE, is_full
 
 # Enough for the pages in which the database writes down why the queue is paused.
 _RESERVE_BYTES = 1 << 19
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class DiskFull(RoundkitError):
@@ -48,11 +47,6 @@ class Reserve:
         self._path.unlink(missing_ok=True)
 
 
-def is_full(folder: Path) -> bool:
-    """Say whether an ordinary user can write nothing more to a folder's disk."""
-    return os.statvfs(folder).f_bavail == 0
-
-
 def means_full(error: BaseException, folder: Path) -> bool:
     """Say whether an error comes from a full disk.
 
@@ -65,7 +59,7 @@ def means_full(error: BaseException, folder: Path) -> bool:
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(folder))
-    return isinstance(error, OSError) and error.errno in _NO_SPACE
+    return isinstance(error, OSError) and error.errno in NO_SPACE
 
 
 def full_sentence(folder: Path, command: str) -> str:

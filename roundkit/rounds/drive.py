@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from typing import Literal
 from roundkit.agents.contract import DryRun
 from roundkit.agents.drivers import DRIVERS
 from roundkit.core.errors import Refused, RoundkitError, refuse
+from roundkit.core.progress import SILENT, Progress
 from roundkit.host.confine import ConfinementUnavailable
 from roundkit.models.round_plan import FrozenLane, HarnessName, RoundPlan
 from roundkit.rounds import attempts
@@ -29,7 +30,7 @@ from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.locks import hold_lock, is_held
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
 from roundkit.rounds.swarmflow import render_round, swarm_round
-from roundkit.rounds.waiting import unseen_submissions
+from roundkit.rounds.waiting_submissions import unseen_submissions
 from roundkit.store import open_store, store_exists
 
 _POLL_S = 0.2
@@ -44,10 +45,12 @@ class Driven:
     Attributes:
         refused: Lanes in which nothing was started, with the reason in a line that was reported.
         failed: Lanes whose agent was started and did not come to an end of its own.
+        interrupted: Whether somebody asked for the end, of agents or of the wait for their tickets.
     """
 
     refused: tuple[str, ...]
     failed: tuple[str, ...]
+    interrupted: bool = False
 
 
 def drive_lanes(
@@ -57,10 +60,11 @@ def drive_lanes(
     with_serve: bool,
     report: Callable[[str], None],
     engine: Path | None = None,
+    progress: Progress = SILENT,
 ) -> Driven:
     """Fill the lanes, each by its own harness, all at the same time; those without one are a person's.
 
-    SIGTERM or Ctrl-C ends the agents; their attempts stay charged.
+    SIGTERM or Ctrl-C ends the agents, whose attempts stay charged, or the wait for their tickets.
 
     Args:
         folder: A launched round.
@@ -68,6 +72,7 @@ def drive_lanes(
         with_serve: Start serve for as long as the drivers and their tickets need it.
         report: Takes one line for each thing that happens, from several threads.
         engine: Folder with the SwarmFlow engine; without it, whoever runs the round's script fills its lanes.
+        progress: Shows how many lanes have come to their end.
 
     Raises:
         Refused: ``no-serve``: no serve runs and none was asked for.
@@ -81,11 +86,15 @@ def drive_lanes(
             place=str(folder.root),
             remedy="start `roundkit serve ROUND_DIR` first, or add --with-serve",
         )
-    with nullcontext() if running else _serving(folder), stop_on_signal() as stop:
-        driven = _drive_all(_Crew(folder, plan, stop, report, engine), harness)
-        if not running and not stop.is_set:
-            _wait_until_measured(folder)
-    return driven
+    own: list[subprocess.Popen[bytes]] = []
+    with (
+        stop_on_signal(leaving=partial(_kill, own)) as stop,
+        nullcontext() if running else _serving(folder, own),
+    ):
+        driven = _drive_all(_Crew(folder, plan, stop, report, engine), harness, progress)
+        if not running:
+            _wait_until_measured(folder, stop)
+    return replace(driven, interrupted=stop.is_set)
 
 
 def dry_run_lanes(folder: RoundFolder, harness: HarnessName | None = None) -> tuple[DryRun, ...]:
@@ -136,7 +145,7 @@ class _Crew:
 
     def _agent(self, cell: AgentLane) -> LaneState:
         lane = cell.lane.id
-        lock = self.folder.store / f"drive-{lane}.lock"
+        lock = self.folder.drive_lock(lane)
         try:
             with hold_lock(lock, code="lane-driven", what=f"a driver of lane {lane}"):
                 if attempts.read_account(self.folder, lane).driven:
@@ -151,17 +160,24 @@ class _Crew:
         return "driven" if run.end_reason in {"exited", "budget"} else "failed"
 
 
-def _drive_all(crew: _Crew, harness: HarnessName | None) -> Driven:
+def _drive_all(crew: _Crew, harness: HarnessName | None, progress: Progress) -> Driven:
     """Drive the lanes, each in a thread of its own, while this one takes signals."""
     lanes = [lane for lane in crew.plan.lanes if harness in {None, lane.harness}]
     if not lanes:
         crew.report(f"no lane of this round has harness {harness}")
         return Driven((), ())
     jobs = list(_jobs(crew, lanes))
-    with ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="lane") as pool:
+    with (
+        ThreadPoolExecutor(max_workers=len(jobs), thread_name_prefix="lane") as pool,
+        progress.task(f"filling lanes of {crew.plan.round_id}", len(lanes), "lanes") as task,
+    ):
         ends = [(pool.submit(job.drive), job.lanes) for job in jobs]
-        while any(not end.done() for end, _ in ends):
-            time.sleep(_POLL_S)
+        while task.done < len(lanes):
+            ended = sum(len(ids) for end, ids in ends if end.done())
+            if ended != task.done:
+                task.set(ended)
+            else:
+                time.sleep(_POLL_S)
     states: dict[str, LaneState] = {}
     for end, ids in ends:
         # One lane that breaks is that lane's failure: the others were driven, and their tickets are measured.
@@ -200,10 +216,12 @@ def _jobs(crew: _Crew, lanes: Sequence[FrozenLane]) -> Iterator[_Job]:
 
 
 @contextmanager
-def _serving(folder: RoundFolder) -> Iterator[None]:
-    """Run serve as a process of its own, and drain it at the end."""
+def _serving(folder: RoundFolder, own: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Run serve as a process of its own, which is noted as such, and drain it at the end."""
     argv = [sys.executable, "-m", "roundkit", "serve", str(folder.root), "--until-deadline"]
-    serve = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=dict(os.environ))
+    # In a session of its own: Ctrl-C would be its first signal, and ours below the second.
+    serve = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=dict(os.environ), start_new_session=True)
+    own.append(serve)
     try:
         while not is_held(folder.serve_lock):
             if serve.poll() is not None:
@@ -213,12 +231,23 @@ def _serving(folder: RoundFolder) -> Iterator[None]:
     finally:
         if serve.poll() is None:
             serve.send_signal(signal.SIGTERM)
-        serve.wait()
+        try:
+            serve.wait()
+        except BaseException:
+            # Somebody is in a hurry. A serve that is killed loses nothing; one left behind holds cores.
+            serve.kill()
+            serve.wait()
+            raise
 
 
-def _wait_until_measured(folder: RoundFolder) -> None:
-    """Wait until every submission has been taken in and has its verdict, or the queue is paused."""
-    while is_held(folder.serve_lock):
+def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+
+
+def _wait_until_measured(folder: RoundFolder, stop: StopRequest) -> None:
+    """Wait until every submission has been taken in and has its verdict, the queue is paused, or a signal."""
+    while is_held(folder.serve_lock) and not stop.is_set:
         status = read_status(folder)
         waiting = [ticket for _, ticket in status.tickets if ticket.state in {"queued", "measuring"}]
         if not _unseen(folder) and (not waiting or status.paused):

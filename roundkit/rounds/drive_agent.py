@@ -10,11 +10,12 @@ from math import ceil
 from pathlib import Path
 
 from roundkit.agents.contract import AgentTask, Driver, DryRun
-from roundkit.agents.former import await_nobody
+from roundkit.agents.earlier_agent import await_nobody
 from roundkit.agents.grant import LanePlace, dry_run, find_program
 from roundkit.agents.prompt import lane_prompt
 from roundkit.agents.run import ReadyAgent, make_ready, run_agent
 from roundkit.core.clock import Deadline, now_utc
+from roundkit.measure.free_cores import free_cores
 from roundkit.models.agent_run import AgentEnd, AgentRun
 from roundkit.models.attempts import AttemptBinding
 from roundkit.models.lane_agent import LaneAgent
@@ -76,6 +77,7 @@ class AgentLane:
             hidden=(self.folder.root, self.folder.lanes, Path(self.plan.repository)),
             log=self.folder.attempt_log(self.lane.id, ordinal),
             limits=agent.limits or self.plan.campaign.limits,
+            cpus=free_cores(self.plan.device_sets, pinned=self.plan.cpu_pinning),
         )
 
     def show(self) -> DryRun:

@@ -40,7 +40,7 @@ def replay_lane(
         report: Takes one line for each thing that happens.
         as_played: The lane as its agent plays it, where that is not the lane of the plan.
     """
-    lock = folder.store / f"drive-{lane.id}.lock"
+    lock = folder.drive_lock(lane.id)
     try:
         with hold_lock(lock, code="lane-driven", what=f"a driver of lane {lane.id}"):
             book = attempts.read_account(folder, lane.id)

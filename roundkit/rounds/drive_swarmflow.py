@@ -141,7 +141,7 @@ class _Team:
         lane = next((lane for lane in self.swarm.lanes if lane.id == call.lane), None)
         if lane is None:
             raise refuse("unknown-lane", f"the script fills {call.lane!r}, which is no lane of its round")
-        lock = self.swarm.folder.store / f"drive-{lane.id}.lock"
+        lock = self.swarm.folder.drive_lock(lane.id)
         with hold_lock(lock, code="lane-driven", what=f"a driver of lane {lane.id}"):
             done = attempts.read_account(self.swarm.folder, lane.id).driven
             end = WorkerEnd(notes="driven before") if done else self.worker(lane)

@@ -11,7 +11,7 @@ from roundkit.evidence.writer import export_round
 from roundkit.models.evidence import SecretReveal
 from roundkit.models.ledger import RoundLedger
 from roundkit.models.round_plan import RoundPlan
-from roundkit.rounds.layout import RoundFolder, evidence_folder
+from roundkit.rounds.layout import evidence_folder
 from roundkit.rounds.requests import Bench
 from roundkit.store import RoundStore
 
@@ -77,8 +77,3 @@ def previous_digest(plan: RoundPlan) -> str | None:
             remedy="restore the evidence folder, so that the chain of rounds stays whole",
         )
     return digest_file(index)
-
-
-def is_exported(folder: RoundFolder, plan: RoundPlan) -> bool:
-    """Say whether the evidence of a round lies where it belongs."""
-    return folder.root.is_dir() and (evidence_folder(plan) / "index.json").is_file()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from roundkit.core.errors import refuse
+from roundkit.measure.broke import is_full
 from roundkit.models.measurement import SideRef
 from roundkit.rounds.building import build_side
-from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
+from roundkit.rounds.disk_space import DiskFull, full_sentence
 from roundkit.rounds.requests import Bench
 
 _CHECKOUTS = ("incumbent", "incumbent-again")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from roundkit.core.canonical import digest_bytes, parse_json
 from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.errors import Refused
 from roundkit.core.files import atomic_write
+from roundkit.core.git import Repository
 from roundkit.host.confine import HostileOutput, read_output
 from roundkit.models.lane import Manifest
 from roundkit.models.ledger import RejectedSubmission, TicketRecord
 from roundkit.models.round_plan import FrozenLane, RoundPlan
+from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.lane_doors import OUTBOX, printable_name
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.waiting import FLOOD, Outboxes
+from roundkit.rounds.waiting_submissions import FLOOD, Outboxes
 from roundkit.rules.admission import Rejection, admission_problem
 from roundkit.rules.authority import filled_by
 from roundkit.rules.identity import ticket_key, ticket_name
@@ -29,18 +32,43 @@ from roundkit.store import RoundStore
 _MANIFEST_BYTES_PER_FILE = 4096
 _MANIFEST_BYTES_SPARE = 65536
 _SYMLINK = "120000"
+_SUBMODULE = "160000"
 _DETAIL_CHARACTERS = 500
-_FLOOD = Rejection("too-large", "so many entries are no submissions that further ones are not recorded")
+_FLOOD = Rejection(
+    "too-large", "so many entries are no submissions, late or over the cap that further ones are not recorded"
+)
 
 
 @dataclass(frozen=True)
 class Intake:
-    """What intake needs to know of a round."""
+    """What intake needs to know of a round.
+
+    Attributes:
+        submodules: Paths of submodules in the incumbent.
+        links: Target of each of its symbolic links, by path.
+    """
 
     folder: RoundFolder
     plan: RoundPlan
     round_digest: str
     submodules: Collection[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_intake(folder: RoundFolder, plan: RoundPlan, round_digest: str) -> Intake:
+    """Return what intake needs to know of a round; its incumbent is laid out where it is not yet."""
+    entries, pristine = Repository(folder.repository).tree(plan.incumbent), pristine_checkout(folder, plan)
+    return Intake(
+        folder,
+        plan,
+        round_digest,
+        submodules=frozenset(entry.path for entry in entries if entry.mode == _SUBMODULE),
+        links={
+            entry.path: os.readlink(pristine / entry.path)  # noqa: PTH115 - a Path would make `a/./b` into `a/b`
+            for entry in entries
+            if entry.mode == _SYMLINK
+        },
+    )
 
 
 def take_in(intake: Intake, store: RoundStore, outboxes: Outboxes | None = None) -> list[TicketRecord]:
@@ -61,11 +89,18 @@ def take_in(intake: Intake, store: RoundStore, outboxes: Outboxes | None = None)
         outbox = outboxes.lanes[lane.id]
         for entry in outbox.next_entries():
             found = True
-            record = _take_entry(
-                intake, store, lane, entry, stopped=lane.id in stopped, flooded=outbox.flooded
-            )
-            outbox.decided(entry, rejected=record is None)
-            if record is not None:
+            try:
+                record = _take_entry(
+                    intake, store, lane, entry, stopped=lane.id in stopped, flooded=outbox.flooded
+                )
+            except FileNotFoundError:
+                if intake.folder.clone(lane.id).is_dir():
+                    raise
+                continue  # the whole clone is gone: what comes back with it is found anew
+            if record is None:
+                outbox.decided_beyond(entry)
+            else:
+                outbox.decided_ticket(record)
                 taken.append(record)
     outboxes.note_progress(found=found)
     return taken
@@ -85,9 +120,11 @@ def _take_entry(
     if isinstance(manifest, Rejection):
         _reject_entry(store, lane.id, FLOOD if flooded else entry, _FLOOD if flooded else manifest, now)
         return None
-    rejection = _limits_problem(store, lane, now, stopped=stopped) or _content_problem(
-        intake, lane, entry, manifest
-    )
+    beyond = _limits_problem(store, lane, now, stopped=stopped)
+    if beyond and flooded:
+        _reject_entry(store, lane.id, FLOOD, _FLOOD, now)
+        return None
+    rejection = beyond or _content_problem(intake, lane, entry, manifest)
     with store.transaction():
         record = store.tickets.add(
             key=entry,
@@ -169,7 +206,13 @@ def _content_problem(intake: Intake, lane: FrozenLane, entry: str, manifest: Man
     copied = _copy_blobs(intake, lane, entry, manifest)
     if isinstance(copied, Rejection):
         return copied
-    return admission_problem(manifest, intake.plan, link_targets=copied, submodules=intake.submodules)
+    return admission_problem(
+        manifest,
+        intake.plan,
+        link_targets=copied,
+        submodules=intake.submodules,
+        standing_links=intake.links,
+    )
 
 
 def _copy_blobs(
@@ -196,7 +239,7 @@ def _copy_blobs(
             )
         left -= len(data)
         if item.mode == _SYMLINK:
-            targets[item.path] = data.decode("utf-8", "replace")
+            targets[item.path] = data.decode("utf-8", "surrogateescape")
         keep_blob(intake.folder.blobs, item.sha256, data)
     return targets
 

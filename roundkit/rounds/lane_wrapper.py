@@ -37,9 +37,11 @@ SCRATCH = os.path.join(HOME, "scratch")
 
 CHUNK_BYTES = 1 << 20
 LISTED_PATHS = 100
+NAMED_PATHS = 3
 POLL_S = 0.1
 FINAL_STATES = ("measured", "rejected")
 TICKET_DIGITS = 8
+MAX_PATH_BYTES = 1024  # the coordinator takes no longer path
 ERROR_CHARACTERS = 500
 OWNER_MAY_EXECUTE = 0o100
 HEAD_ROW = b"branch.oid "
@@ -170,6 +172,8 @@ def name_problem(path: bytes) -> str | None:
         return "its name is not UTF-8"
     if any(unicodedata.category(letter) in {"Cc", "Cf", "Zl", "Zp"} for letter in name) or "\\" in name:
         return "its name holds a control character or a backslash"
+    if len(path) > MAX_PATH_BYTES:
+        return f"its path is longer than {MAX_PATH_BYTES} bytes"
     return "it is a repository of its own" if name.endswith("/") else None
 
 
@@ -264,9 +268,19 @@ def submit(lane: dict[str, Any]) -> dict[str, Any]:
     try:
         entries, left_out = collect(lane, os.path.join(draft, "blobs"))
         answer = publish(lane, entries, draft)
+        if not entries and left_out["outside_scope_count"]:
+            answer["message"] = outside_words(left_out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return {**answer, "submitted": len(entries), **left_out}
+
+
+def outside_words(left_out: dict[str, Any]) -> str:
+    """Say why nothing was handed over although something was changed."""
+    named = ", ".join(left_out["outside_scope"][:NAMED_PATHS])
+    more = left_out["outside_scope_count"] - NAMED_PATHS
+    rest = f" and {more} more" if more > 0 else ""
+    return f"nothing under this lane's globs changed; left out, since outside its scope: {named}{rest}"
 
 
 def publish(lane: dict[str, Any], entries: list[dict[str, Any]], draft: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from roundkit.rounds.launch_clone import make_clone, remove_clone, visible_commi
 from roundkit.rounds.launch_environment import import_place, make_environment
 from roundkit.rounds.launch_root import place_lanes
 from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.left_credentials import remove_left_credentials
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.prepare_folder import INCUMBENT_BRANCH
 from roundkit.rules.scope import submission_regex
@@ -62,6 +63,7 @@ def launch(
         ConfinementUnavailable: the import probe cannot be confined on this host.
     """
     plan = read_plan(folder)
+    remove_left_credentials(folder)
     run = _Launch(folder, plan, plan.digest())
     check_digest(plan, posted_digest, place=str(folder.plan_file))
     _check_deadline(plan, now or now_utc())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundkit.core.errors import refuse
+from roundkit.core.errors import Refused, refuse, system_refusal
 from roundkit.models.round_plan import RoundPlan
 
 
@@ -76,6 +76,10 @@ class RoundFolder:
         """Held by the one close process of the round."""
         return self.store / "close.lock"
 
+    def drive_lock(self, lane: str) -> Path:
+        """Return what is held by whoever runs the agent of a lane."""
+        return self.store / f"drive-{lane}.lock"
+
     @property
     def checkouts(self) -> Path:
         """Built checkouts of the incumbent and of candidates."""
@@ -123,11 +127,16 @@ def evidence_name(plan: RoundPlan) -> str:
     return f"evidence/{plan.campaign.campaign_id}/rounds/{plan.round_id}"
 
 
+def round_folder(path: Path) -> RoundFolder:
+    """Return the round at a path, absolute."""
+    return RoundFolder(path.absolute())
+
+
 def read_plan(folder: RoundFolder) -> RoundPlan:
     """Read the frozen plan and check that it still is the one that was frozen.
 
     Raises:
-        Refused: ``not-a-round``, ``pruned``, ``malformed`` or ``plan-changed``.
+        Refused: ``not-a-round``, ``not-permitted``, ``pruned``, ``malformed`` or ``plan-changed``.
     """
     if folder.pointer_file.exists():
         raise refuse(
@@ -139,10 +148,12 @@ def read_plan(folder: RoundFolder) -> RoundPlan:
     try:
         data = folder.plan_file.read_bytes()
         frozen = (folder.store / "plan-digest").read_text(errors="replace").strip()
+    except PermissionError as error:
+        raise Refused(system_refusal(error)) from error
     except OSError as error:
         raise refuse(
             "not-a-round",
-            f"no frozen round at {folder.root}",
+            "there is no frozen round",
             place=str(folder.root),
             remedy="run `roundkit prepare` first",
         ) from error

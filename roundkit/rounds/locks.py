@@ -23,7 +23,9 @@ _POLL_S = 0.01
 
 
 @contextmanager
-def hold_lock(path: Path, *, code: str, what: str) -> Iterator[None]:
+def hold_lock(
+    path: Path, *, code: str, what: str, remedy: str = "wait for it, or stop that process"
+) -> Iterator[None]:
     """Hold a process lock for the duration of a block.
 
     Raises:
@@ -37,7 +39,7 @@ def hold_lock(path: Path, *, code: str, what: str) -> Iterator[None]:
             code,
             f"{what} is running already: {describe_holder(path)}",
             place=str(path),
-            remedy="wait for it, or stop that process",
+            remedy=remedy,
         ) from error
     try:
         started = psutil.Process().create_time()

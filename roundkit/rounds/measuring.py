@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from roundkit.core.errors import RoundkitError
 from roundkit.core.progress import SILENT, Progress
-from roundkit.measure.broke import DeviceBusy
+from roundkit.measure.broke import DeviceBusy, is_full
 from roundkit.measure.pool import DevicePool
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
@@ -17,12 +17,14 @@ from roundkit.models.round_plan import DeviceSet
 from roundkit.models.verdict import VerdictRecord
 from roundkit.rounds.building import build_side
 from roundkit.rounds.candidate import Laid
-from roundkit.rounds.disk_space import DiskFull, full_sentence, is_full
+from roundkit.rounds.disk_space import DiskFull, full_sentence
+from roundkit.rounds.recording import record_late
 from roundkit.rounds.requests import Bench, open_experiment
 from roundkit.rounds.stopping import StopRequest, record_or_stop
 from roundkit.rules.device_class import sets_of_class
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.verdict import decide, unmeasured
+from roundkit.rules.verdict_words import in_words
 from roundkit.store import RoundStore
 
 _BUSY_POLL_S = 0.5
@@ -116,6 +118,8 @@ class Closer:
                 device_sets=self._sets_like(like),
             )
             record = self._run(request)
+            for late in self.pool.late_records():
+                self.report(record_late(self.store, late, self.bench.spec, self.bench.plan.round_id))
             with self.store.transaction():
                 self.store.experiments.finish(record)
                 self.store.events.add(
@@ -127,21 +131,21 @@ class Closer:
             verdict = decide(record, self.bench.spec)
             earlier = self.store.experiments.records(subject)[:-1]
             if not is_measured_again(record, verdict, earlier, self.bench.spec.gates):
-                self.report(f"{subject} {verdict.verdict}: {verdict.sentence}")
+                self.report(f"{subject} {in_words(verdict, record)}")
                 return Measured(verdict, record.experiment_id)
 
     def _run(self, request: MeasurementRequest) -> ExperimentRecord:
         """Wait for a free device set, however long another round holds it, and measure."""
-        waiting = False
+        said: set[str] = set()
         while True:
             try:
                 future = self.pool.submit(request)
                 self.pool.stand_in_line(wanted=False)
                 return record_or_stop(future, self.pool, self.stop)
             except DeviceBusy as busy:
-                if not waiting:
+                if str(busy) not in said:
                     self.report(f"{request.subject} waits: {busy}")
-                waiting = True
+                said.add(str(busy))
                 self.pool.stand_in_line(wanted=True)
                 self._check_stop()
                 time.sleep(_BUSY_POLL_S)

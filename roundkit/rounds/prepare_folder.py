@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from pathlib import Path
 
 from roundkit.core.errors import refuse
-from roundkit.core.files import atomic_write, sync_folder, write_json
+from roundkit.core.files import atomic_write, whole_folder, write_json
 from roundkit.core.git import Repository
 from roundkit.core.process import CommandFailed
 from roundkit.models.round_plan import RoundPlan
@@ -29,21 +27,16 @@ def write_round_folder(plan: RoundPlan, secret: bytes, out: Path, source: Reposi
 
     Raises:
         Refused: ``repository-incomplete``, when objects of the incumbent are missing.
+        OSError: it cannot be written.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = RoundFolder(out.with_name(f".{out.name}.{secrets.token_hex(6)}.preparing"))
-    try:
-        draft.store.mkdir(parents=True)
+    with whole_folder(out) as partial:
+        draft = RoundFolder(partial)
+        draft.store.mkdir()
         draft.store.chmod(_PRIVATE_FOLDER)
         atomic_write(draft.secret_file, secret, mode=_PRIVATE_FILE)
         digest = write_json(draft.plan_file, plan.to_json_value())
         atomic_write(draft.store / "plan-digest", f"{digest}\n".encode(), mode=_PRIVATE_FILE)
         _copy_incumbent(source, plan.incumbent, draft.repository)
-        draft.root.rename(out)
-    except BaseException:
-        shutil.rmtree(draft.root, ignore_errors=True)
-        raise
-    sync_folder(out.parent)
 
 
 def _copy_incumbent(source: Repository, incumbent: str, target: Path) -> None:

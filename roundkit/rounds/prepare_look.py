@@ -62,6 +62,7 @@ def look_at(campaign_file: Path, round_file: Path, out: Path | None, *, now: dat
         now: The time of freezing; the clock's unless given.
     """
     campaign_file, round_file, now = campaign_file.resolve(), round_file.resolve(), now or now_utc()
+    out = out.parent.resolve() / out.name if out else None
     campaign = read_authored(campaign_file, CampaignPlan)
     draft = read_authored(round_file, RoundDraft)
     refusals = [*campaign.refusals, *draft.refusals, *_out_problems(out)]

@@ -60,7 +60,7 @@ def survey_repository(
         excepted: Files and folders that may differ from the last commit.
     """
     repository = Repository(root)
-    problem = _not_usable(repository, at)
+    problem = not_usable(repository, at("repository", "path"))
     if problem is not None:
         return None, [problem]
     refusals = [*_branch_problems(repository, campaign, at), *_dirt(repository, excepted, at)]
@@ -80,8 +80,14 @@ def survey_repository(
     return survey, refusals
 
 
-def _not_usable(repository: Repository, at: Place) -> Refusal | None:
-    place, root = at("repository", "path"), repository.path
+def not_usable(repository: Repository, place: str) -> Refusal | None:
+    """Say why a folder cannot be the repository of a campaign, if there is a reason.
+
+    Args:
+        repository: The folder.
+        place: What names it, in a file or on the command line.
+    """
+    root = repository.path
     if not root.is_dir():
         return Refusal("not-a-repository", f"there is no folder {root}", place, "correct the path")
     bare = repository.git("rev-parse", "--is-bare-repository", check=False)
@@ -117,19 +123,24 @@ def _branch_problems(repository: Repository, campaign: CampaignPlan, at: Place) 
         )
 
 
-def _dirt(repository: Repository, excepted: Sequence[Path], at: Place) -> Iterator[Refusal]:
+def uncommitted(repository: Repository, excepted: Sequence[Path]) -> list[str]:
+    """Return the paths that differ from the last commit, without some files and folders."""
     allowed = {
         path.relative_to(repository.path).as_posix() for path in excepted if _is_below(path, repository)
     }
-    dirty = [
+    return [
         path
         for path in repository.dirty_paths()
         if path not in allowed and not any(path.startswith(f"{folder}/") for folder in allowed)
     ]
+
+
+def _dirt(repository: Repository, excepted: Sequence[Path], at: Place) -> Iterator[Refusal]:
+    dirty = uncommitted(repository, excepted)
     if dirty:
         yield Refusal(
             "repository-dirty",
-            f"changed or untracked: {_some(dirty)}",
+            f"changed or untracked: {some(dirty)}",
             at("repository", "path"),
             "commit, stash or remove them: a round starts from a commit and from nothing else",
         )
@@ -144,7 +155,7 @@ def _tree_problems(survey: Survey, at: Place) -> Iterator[Refusal]:
     if submodules:
         yield Refusal(
             "submodule",
-            f"the incumbent has submodules: {_some(submodules)}",
+            f"the incumbent has submodules: {some(submodules)}",
             at("repository", "path"),
             "checkouts hold the repository's own files only: commit the submodule's files instead",
         )
@@ -190,7 +201,8 @@ def _validator_problems(survey: Survey, campaign: CampaignPlan, at: Place) -> It
             )
 
 
-def _some(paths: Sequence[str]) -> str:
+def some(paths: Sequence[str]) -> str:
+    """Name the first few paths, and how many there are besides."""
     shown = ", ".join(repr(path) for path in paths[:_SHOWN_PATHS])
     left = len(paths) - _SHOWN_PATHS
     return f"{shown} and {left} more" if left > 0 else shown

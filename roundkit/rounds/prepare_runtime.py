@@ -80,23 +80,22 @@ def _interpreter(wanted: str, at: Place) -> tuple[Path | None, list[Path], list[
         return base, _needed(base, [sys.base_prefix]), []
     python = Path(wanted)
     if not python.is_absolute() or not os.access(python, os.X_OK) or python.is_dir():
-        return None, [], [
-            Refusal(
-                "interpreter-missing",
-                f"{wanted!r} is not an executable file",
-                place,
-                "give the absolute path of a Python interpreter, or `auto`",
-            )
-        ]  # fmt: skip
+        return None, [], [_no_interpreter(f"{wanted!r} is not an executable file", place)]
     try:
         answer = run([python, "-I", "-c", _ASK_PREFIXES], timeout_s=_ASK_TIMEOUT_S, env={"PATH": os.defpath})
+    except (CommandFailed, OSError) as error:
+        return None, [], [_no_interpreter(f"{wanted!r} does not start: {error}", place)]
+    try:
         prefix, base_prefix, base = json.loads(answer.stdout)
-    except (CommandFailed, OSError, ValueError) as error:
-        return None, [], [
-            Refusal("interpreter-missing", f"{wanted!r} does not start: {error}", place, "give a working one")
-        ]  # fmt: skip
+    except (ValueError, TypeError):
+        return None, [], [_no_interpreter(f"{wanted!r} does not answer as a Python interpreter", place)]
     real = Path(base).resolve()
     return python, _needed(real, [prefix, base_prefix]), []
+
+
+def _no_interpreter(why: str, place: str) -> Refusal:
+    remedy = "give the absolute path of a Python interpreter, or `auto`"
+    return Refusal("interpreter-missing", why, place, remedy)
 
 
 def _needed(base: Path, prefixes: Sequence[str]) -> list[Path]:

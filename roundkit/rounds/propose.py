@@ -6,6 +6,7 @@ import copy
 import re
 import textwrap
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from roundkit.core.errors import Refused, refuse
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import dump_yaml, read_yaml
-from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
+from roundkit.models.campaign import CampaignPlan
+from roundkit.models.search_plan import SearchPlanEntry
 from roundkit.rounds.prepare_files import read_authored
 from roundkit.rounds.prepare_look import EVIDENCE_FOLDER
 from roundkit.rounds.prepare_repository import Survey, survey_repository
-from roundkit.rules.advice import Proposal, propose_entries
+from roundkit.rules.advice import LeftOut, Proposal, propose_entries
 from roundkit.rules.scope import empty_globs
 
 _COMMENT_WIDTH = 100
@@ -28,7 +30,24 @@ _FIRST_ROUND = ("r", "00")
 _LEFT_TO_TEMPLATE = ("model", "deadline_utc", "changed_condition", "replay", "exploration_devices")
 
 
-def propose_round(campaign_file: Path, most: int, *, core: int) -> bytes:
+@dataclass(frozen=True)
+class Draft:
+    """A round drafted from a search plan.
+
+    Attributes:
+        content: The file, YAML with comments.
+        round_id: The round's id in it.
+        lanes: How many lanes it has.
+        left_out: The planned entries that it has no lane for, and why.
+    """
+
+    content: bytes
+    round_id: str
+    lanes: int
+    left_out: tuple[LeftOut, ...]
+
+
+def propose_round(campaign_file: Path, most: int, *, core: int) -> Draft:
     """Draft a round of at most so many lanes. The same campaign and repository give the same bytes.
 
     Args:
@@ -58,9 +77,11 @@ def propose_round(campaign_file: Path, most: int, *, core: int) -> bytes:
             "nothing-to-propose",
             f"no entry of the search plan is worth a lane: {reasons or 'none is planned'}",
             place=authored.at("search_plan"),
-            remedy="add entries with status `planned`, or write the round by hand",
+            remedy="add entries with status `planned`; where the noise is too large, make the benchmark"
+            " longer or the machine quieter and paste what `roundkit noise` says; or write the round by hand",
         )
-    return dump_yaml(_draft(campaign, proposal, survey, path, most=most, core=core))
+    content = _draft(campaign, proposal, survey, path, most=most, core=core)
+    return Draft(dump_yaml(content), content["round_id"], len(proposal.entries), proposal.left_out)
 
 
 def _draft(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 
 from roundkit.host.confine import sweep
+from roundkit.measure.materialized import TRIED_PREFIX
 from roundkit.measure.trees import remove_tree
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.mirror import mirror_ticket
 from roundkit.rounds.recording import record_unmeasured
 from roundkit.rounds.requests import Bench
+from roundkit.rounds.status_mirror import mirror_ticket
 from roundkit.store import RoundStore
 
 _INTERRUPTED = "experiment-interrupted"
@@ -55,6 +56,8 @@ def _remove_leftovers(folder: RoundFolder) -> None:
     """Remove half-written files and git's locks: nobody else writes here while the serve lock is held."""
     for scratch in folder.store.glob("tmp*"):
         shutil.rmtree(scratch, ignore_errors=True)
+    for tried in folder.checkouts.glob(f"{TRIED_PREFIX}*"):
+        remove_tree(tried)
     for half in folder.blobs.glob(".*.tmp"):
         half.unlink(missing_ok=True)
     for lock in folder.repository.rglob("*.lock"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roundkit.core.errors import refuse
+from roundkit.core.errors import Refused, refuse
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
 from roundkit.core.globs import exact_glob
@@ -19,7 +19,7 @@ from roundkit.rounds.replay_files import (
     replay_campaign,
     replay_draft,
 )
-from roundkit.rounds.template_files import checked_campaign
+from roundkit.rounds.template_files import checked_campaign, program_refusals
 from roundkit.rules.replay_lanes import CommitChange, CommitGroup, group_commits
 from roundkit.rules.scope import protected_globs, protected_reach
 
@@ -65,7 +65,8 @@ def plan_replay(repository: Path, base: str, head: str, work: Path, options: Rep
         options: What is measured.
 
     Raises:
-        Refused: ``range``, ``branch-missing``, ``work-inside-repository`` or ``nothing-to-replay``.
+        Refused: ``range``, ``branch-missing``, ``work-inside-repository``, ``command-missing`` or
+            ``nothing-to-replay``.
     """
     repository, work = repository.resolve(), work.resolve()
     if work.is_relative_to(repository):
@@ -77,6 +78,10 @@ def plan_replay(repository: Path, base: str, head: str, work: Path, options: Rep
         )
     span = _range(Repository(repository), base, head)
     campaign = replay_campaign(span, options)
+    # Measured on this machine at once: what is missing here would only be found by the first trial.
+    model = checked_campaign(campaign, "the replayed campaign")
+    if missing := tuple(program_refusals(model, lambda step, *_: f"--{step}")):
+        raise Refused(missing)
     groups, dropped = _lanes(span, campaign, options)
     if not groups:
         reasons = "; ".join(f"{len(row.commits)} commits: {row.reason}" for row in dropped)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.git import Repository
 from roundkit.core.globs import exact_glob
+from roundkit.models.instruments import Instrument
+from roundkit.rounds.compare.instruments import METRICS
 from roundkit.rounds.template_files import CHECKOUT_PATH, template, words_inside
 from roundkit.rules.replay_lanes import CommitGroup
 from roundkit.rules.scope import TRICK_FILES
@@ -24,11 +26,13 @@ class ReplayOptions:
     Attributes:
         benchmark: The benchmark command, one process. Paths are relative to the repository's top, or absolute
             and outside of it.
-        metric: Name of the metric that it reports; null when it reports none and its wall time counts.
+        metric: Name of the metric that it reports; null when it reports none.
+        instrument: What counts where it reports none, of the coordinator's own.
         unit: Unit of that metric.
         direction: Whether less or more of it is better.
         timeout_s: Wall-clock limit of one trial, in seconds.
         build: Build command.
+        validator: Command that judges the outputs of each trial.
         target_package: Package that must be imported from the measured checkout.
         protected_paths: Globs of what no lane may change, in addition to what the benchmark names.
         pairs: Largest number of pairs of an experiment.
@@ -41,10 +45,12 @@ class ReplayOptions:
 
     benchmark: tuple[str, ...]
     metric: str | None = None
+    instrument: Instrument = "wall"
     unit: str = "ms"
     direction: Literal["lower", "higher"] = "lower"
     timeout_s: float | None = None
     build: tuple[str, ...] | None = None
+    validator: tuple[str, ...] | None = None
     target_package: str | None = None
     protected_paths: tuple[str, ...] = ()
     pairs: int | None = None
@@ -79,20 +85,26 @@ class ReplayRange:
 def replay_campaign(span: ReplayRange, options: ReplayOptions) -> dict[str, Any]:
     """Return the campaign, still without a search plan."""
     content = template("campaign.yaml")
-    argv, readable = words_inside(span.repository.path, options.benchmark)
-    reported = options.metric is not None
+    top = span.repository.path
+    argv, readable = words_inside(top, options.benchmark)
+    build, validator = (
+        words_inside(top, words) if words else None for words in (options.build, options.validator)
+    )
+    readable = sorted({*readable, *(folder for step in (build, validator) if step for folder in step[1])})
+    instrument = "reported" if options.metric is not None else options.instrument
+    name, unit = METRICS.get(instrument, (options.metric, options.unit))
     timeout_s = options.timeout_s or content["benchmark"]["timeout_s"]
     content.update(
         campaign_id=f"replay-{span.base[:_SHORT]}-{span.head[:_SHORT]}",
-        repository={"path": str(span.repository.path), "branch": span.branch},
+        repository={"path": str(top), "branch": span.branch},
         metric={
-            "name": options.metric or "wall_ms",
-            "unit": options.unit if reported else "ms",
-            "direction": options.direction if reported else "lower",
+            "name": name,
+            "unit": unit,
+            "direction": options.direction if instrument == "reported" else "lower",
         },
-        benchmark={"argv": argv, "timeout_s": timeout_s, "instrument": "reported" if reported else "wall"},
-        validator=None,
-        build={"argv": list(options.build), "timeout_s": timeout_s} if options.build else None,
+        benchmark={"argv": argv, "timeout_s": timeout_s, "instrument": instrument},
+        validator={"argv": validator[0], "timeout_s": timeout_s} if validator else None,
+        build={"argv": build[0], "timeout_s": timeout_s} if build else None,
         target_package=options.target_package,
         protected_paths=list(options.protected_paths or TRICK_FILES),
         runtime={"python": options.python or content["runtime"]["python"], "readable": readable},

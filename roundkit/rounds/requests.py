@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundkit.models.measurement import MeasurementRequest, ProvisionRef, Purpose, SideRef
+from roundkit.models.measurement import (
+    MeasurementRequest,
+    PlaceNoise,
+    ProvisionRef,
+    Purpose,
+    SessionNoise,
+    SideRef,
+)
 from roundkit.models.round_plan import DeviceSet, RoundPlan
 from roundkit.models.run_spec import RunSpec
 from roundkit.rounds.building import pristine_checkout
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rules.drift import check_order
 from roundkit.rules.identity import experiment_name, neutral_name
-from roundkit.rules.looks import plan_looks, session_noise
+from roundkit.rules.looks import place_noise, plan_looks, session_noise
 from roundkit.rules.schedule import plan_schedule
 from roundkit.store import RoundStore
 
@@ -54,6 +61,7 @@ def open_experiment(
     of the plan's may be used; an A/A check prefers those that were checked least.
     """
     attempt = store.experiments.attempts(subject) + 1
+    noise, places = _noise(bench, store, purpose)
     experiment_id = experiment_name(subject, attempt)
     with store.transaction():
         store.experiments.begin(experiment_id, purpose, subject, attempt)
@@ -78,9 +86,22 @@ def open_experiment(
             bench.secret, bench.spec.round_digest, experiment_id, bench.plan.gates.ab_ba_pairs
         ),
         look_plan=plan_looks(bench.plan.gates, purpose),
-        session_noise=None if purpose == "aa" else session_noise(store.aa_checks.all(), bench.plan.gates),
+        session_noise=noise,
+        place_noise=places,
         work_folder=str(bench.work_folder(experiment_id)),
     )
+
+
+def _noise(
+    bench: Bench, store: RoundStore, purpose: Purpose
+) -> tuple[SessionNoise | None, tuple[PlaceNoise, ...]]:
+    """Return the noise between sessions, of the whole round and of each place where it is known."""
+    gates = bench.plan.gates
+    if purpose == "aa" or gates.session_checks is None:
+        return None, ()
+    checks = store.aa_checks.all()
+    places = store.experiments.places(check.experiment for check in checks)
+    return session_noise(checks, gates), place_noise(checks, places, gates)
 
 
 def _sets_for(bench: Bench, store: RoundStore, purpose: Purpose) -> tuple[DeviceSet, ...]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.core.progress import SILENT, Progress, Task
-from roundkit.host.lease import default_lease_root
-from roundkit.measure.pool import DevicePool, LocalPool
+from roundkit.measure.pool import DevicePool
+from roundkit.rounds.closing import read_closing
 from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.left_credentials import remove_left_credentials
 from roundkit.rounds.locks import describe_holder, hold_lock, is_held
+from roundkit.rounds.pools import local_pool
 from roundkit.rounds.provisioning import provisioned
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.serve_state import Report, ServeOutcome, Until
@@ -23,7 +25,7 @@ from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.run_spec import run_spec_of
 from roundkit.store import RoundStore, open_store
 
-__all__ = ["Report", "ServeOutcome", "Until", "open_bench", "round_folder", "serve"]
+__all__ = ["Report", "ServeOutcome", "Until", "open_bench", "serve"]
 
 
 def open_bench(folder: RoundFolder) -> Bench:
@@ -33,6 +35,7 @@ def open_bench(folder: RoundFolder) -> Bench:
         Refused: the plan or the secret is not what was frozen.
     """
     plan = read_plan(folder)
+    remove_left_credentials(folder)
     secret = folder.secret_file.read_bytes() if folder.secret_file.is_file() else b""
     if digest_bytes(secret) != plan.secret_sha256:
         raise refuse(
@@ -49,7 +52,7 @@ def serve(
     *,
     until: Until,
     report: Report,
-    pool: DevicePool | None = None,
+    pool: AbstractContextManager[DevicePool] | None = None,
     progress: Progress = SILENT,
 ) -> ServeOutcome:
     """Serve a round until its queue is idle, or until its deadline.
@@ -60,11 +63,12 @@ def serve(
         folder: The round.
         until: ``idle`` ends when nothing waits any more; ``deadline`` waits for more until the deadline.
         report: Takes one line for each thing that happens.
-        pool: Who measures; the local devices by default.
+        pool: Who measures, made once the round is this process's to serve; the local devices by default.
         progress: Shows tickets, and the trials of each that is being measured.
 
     Raises:
-        Refused: ``serve-running``, ``close-running``, ``round-closing``, or the plan was changed.
+        Refused: ``serve-running``, ``close-running``, ``round-closing``, ``round-closed``, or the plan was
+            changed.
         DiskFull: there is not even space to write down that the queue is paused.
     """
     bench = open_bench(folder)
@@ -77,14 +81,13 @@ def serve(
         ThreadPoolExecutor(_builders(bench), thread_name_prefix="build") as builders,
     ):
         _refuse_closed(bench, store)
-        local_pool = pool or LocalPool(bench.plan.device_sets, lease_root=default_lease_root())
-        try:
+        with pool or local_pool(bench.plan) as device_pool:
             ready = provisioned(bench, store, report)
-            with progress.task(f"serve {bench.plan.round_id}", None, "tickets with an end") as whole:
-                watched, say = WatchedPool(local_pool, progress), _counting(report, store, whole)
+            name, unit = f"serve {bench.plan.round_id}", "tickets with an end"
+            # More may be submitted at any time, so what has its end foretells nothing.
+            with progress.task(name, None, unit, foresight="none") as whole:
+                watched, say = WatchedPool(device_pool, progress), _counting(report, store, whole)
                 return Server(ready, store, watched, builders, say, stop).run(until)
-        finally:
-            local_pool.close()
 
 
 def _builders(bench: Bench) -> int:
@@ -114,15 +117,18 @@ def _refuse_closing(folder: RoundFolder) -> None:
 
 
 def _refuse_closed(bench: Bench, store: RoundStore) -> None:
-    if store.steps.names():
+    closing = read_closing(store)
+    if closing.finished:
+        raise refuse(
+            "round-closed",
+            f"round {bench.plan.round_id} was {closing.sentence()}",
+            place=str(bench.folder.root),
+            remedy="see what came of it with `roundkit status ROUND_DIR`, or prepare another round",
+        )
+    if closing.begun:
         raise refuse(
             "round-closing",
-            f"round {bench.plan.round_id} is closed, or close has begun to decide it",
+            f"close has begun to decide round {bench.plan.round_id}",
             place=str(bench.folder.root),
             remedy="run `roundkit close ROUND_DIR`; it goes on where it was",
         )
-
-
-def round_folder(path: Path) -> RoundFolder:
-    """Return the round at a path, absolute."""
-    return RoundFolder(path.absolute())

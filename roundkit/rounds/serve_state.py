@@ -45,6 +45,7 @@ class State:
     measuring: dict[Future[ExperimentRecord], Job] = field(default_factory=dict)
     unrecorded: list[tuple[Job, ExperimentRecord]] = field(default_factory=list)
     taken_back: list[Job] = field(default_factory=list)
+    late: list[ExperimentRecord] = field(default_factory=list)
     last_built_lane: str | None = None
     trouble: str | None = None
     said_draining: bool = False

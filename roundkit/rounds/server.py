@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
-from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.errors import RoundkitError
-from roundkit.core.git import Repository
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.pool import DevicePool
 from roundkit.measure.trees import remove_tree
@@ -22,15 +20,16 @@ from roundkit.rounds.candidate import Laid
 from roundkit.rounds.candidate_build import build_ticket
 from roundkit.rounds.disk_space import Reserve, full_sentence, means_full
 from roundkit.rounds.incumbent import build_incumbent
-from roundkit.rounds.intake import Intake, take_in
-from roundkit.rounds.mirror import mirror_ticket
+from roundkit.rounds.intake import open_intake, take_in
 from roundkit.rounds.recording import record_aa, record_late, record_ticket
 from roundkit.rounds.recovery import expire_queue, recover
 from roundkit.rounds.requests import Bench, open_experiment
 from roundkit.rounds.serve_state import Ended, Job, Report, ServeOutcome, State, Until
+from roundkit.rounds.standing import Standing
+from roundkit.rounds.status_mirror import mirror_ticket
 from roundkit.rounds.stopping import StopRequest
-from roundkit.rounds.waiting import Outboxes
-from roundkit.rules.turns import aa_due, next_ticket
+from roundkit.rounds.waiting_submissions import Outboxes
+from roundkit.rules.turns import next_ticket
 from roundkit.store import RoundStore
 
 _POLL_S = 0.2
@@ -39,7 +38,10 @@ _TICKETS_A_SET = 3
 
 
 class Server:
-    """The loop of serve. Only its thread touches the store; builders and the pool hand results back."""
+    """The loop of serve. Only its thread touches the store; builders and the pool hand results back.
+
+    Its steps stand below :meth:`run` in the order in which a ticket meets them.
+    """
 
     def __init__(
         self,
@@ -64,11 +66,10 @@ class Server:
             store.control.clear("drain")
             store.control.clear("waiting")
         recover(bench, store)
-        entries = Repository(bench.folder.repository).tree(bench.plan.incumbent)
-        submodules = frozenset(entry.path for entry in entries if entry.mode == "160000")
-        self._intake = Intake(bench.folder, bench.plan, bench.spec.round_digest, submodules)
         self._outboxes = Outboxes(bench.folder, bench.plan, store)
+        self._standing = Standing(bench.plan, store, self._state, self._outboxes, stop)
         self._baseline, self._second_baseline = build_incumbent(bench)
+        self._intake = open_intake(bench.folder, bench.plan, bench.spec.round_digest)
 
     def run(self, until: Until) -> ServeOutcome:
         """Go through intake, build, measure and record until there is nothing left to do."""
@@ -78,9 +79,9 @@ class Server:
                 self._take_in()
                 self._start_builds()
                 self._start_measurements()
-                self.pool.stand_in_line(wanted=self._something_waits())
+                self.pool.stand_in_line(wanted=self._standing.something_waits())
                 self._say_trouble()
-            ended = self._ended(until)
+            ended = self._standing.ended(until)
             if ended is None:
                 with self._pausing_on_full_disk():
                     self._collect()
@@ -95,8 +96,6 @@ class Server:
             rejected=self.store.tickets.count(state="rejected"),
         )
 
-    # -- the six calls, in the order in which a ticket meets them
-
     def _take_in(self) -> None:
         for ticket in take_in(self._intake, self.store, self._outboxes):
             mirror_ticket(self.bench.folder, ticket)
@@ -104,7 +103,7 @@ class Server:
             self._report(f"{ticket.ticket} {ticket.state}{end}")
 
     def _start_builds(self) -> None:
-        if self._stopping() or self._paused():
+        if self._standing.stopping() or self._standing.paused():
             return
         room = _TICKETS_A_SET * len(self.bench.plan.device_sets)
         taken = {ticket.key for ticket in self._state.building.values()} | self._state.built.keys()
@@ -120,16 +119,16 @@ class Server:
             self._state.building[self._builders.submit(build_ticket, self.bench, ticket)] = ticket
 
     def _start_measurements(self) -> None:
-        while not self._stopping() and self.pool.free_sets():
-            check_due = self._aa_is_due()
-            if check_due and not self._aa_in_flight():
+        while not self._standing.stopping() and self.pool.free_sets():
+            check_due = self._standing.aa_is_due()
+            if check_due and not self._standing.aa_in_flight():
                 if not self._start(None, self._second_baseline, f"aa-{self.store.aa_checks.count() + 1}"):
                     return
                 continue
-            if self._paused() or (check_due and not self.store.aa_checks.count()):
+            if self._standing.paused() or (check_due and not self.store.aa_checks.count()):
                 return
             ready = [ticket for ticket in self.store.tickets.queue() if ticket.key in self._state.built]
-            chosen = next_ticket(ready, self._lanes, self._last_measured_lane())
+            chosen = next_ticket(ready, self._lanes, self._standing.last_measured_lane())
             if chosen is None:
                 return
             ticket = self.store.tickets.get(chosen.key)
@@ -195,8 +194,11 @@ class Server:
                     self._state.taken_back.append(job)
 
     def _record(self) -> None:
-        for record in self.pool.late_records():
-            self._report(record_late(self.store, record))
+        self._state.late += self.pool.late_records()
+        while self._state.late:
+            late = self._state.late[0]
+            self._report(record_late(self.store, late, self.bench.spec, self.bench.plan.round_id))
+            self._state.late.pop(0)
         while self._state.taken_back:
             self._take_back(self._state.taken_back[0])
             self._state.taken_back.pop(0)
@@ -247,8 +249,6 @@ class Server:
             if job.ticket is not None:
                 self.store.tickets.requeue(job.ticket.key)
 
-    # -- states
-
     @contextmanager
     def _pausing_on_full_disk(self) -> Iterator[None]:
         """Pause the queue where the disk is full; what could not be written stays for the next turn."""
@@ -257,7 +257,7 @@ class Server:
         except (RoundkitError, OSError, sqlite3.Error) as error:
             if not means_full(error, self.bench.folder.root):
                 raise
-            if not self._paused() or self._resuming():
+            if not self._standing.paused() or self._standing.resuming():
                 self._reserve.release()
                 reason = full_sentence(self.bench.folder.root, "resume").splitlines()[0]
                 control.pause_store(self.store, reason)
@@ -267,57 +267,3 @@ class Server:
     def _report(self, line: str) -> None:
         with suppress(OSError):  # a log on a full disk must not end serve
             self._say(line)
-
-    def _paused(self) -> bool:
-        return self.store.control.get("paused") is not None
-
-    def _resuming(self) -> bool:
-        return self.store.control.get("resume-needs-aa") is not None
-
-    def _stopping(self) -> bool:
-        return self._drained() or is_expired(self.bench.plan.deadline_utc, now_utc())
-
-    def _drained(self) -> bool:
-        return self._stop.is_set or self.store.control.get("drain") is not None
-
-    def _last_measured_lane(self) -> str | None:
-        name = self.store.experiments.last_subject("ticket")
-        ticket = self.store.tickets.find(name) if name else None
-        return ticket.lane if ticket else None
-
-    def _aa_is_due(self) -> bool:
-        if self._resuming():
-            return True
-        if self._paused() or not self.store.tickets.count(state="queued"):
-            return False
-        measured = self.store.tickets.count(state="measured")
-        return aa_due(measured, self.store.aa_checks.last_after_tickets(), self.bench.plan.aa_interval)
-
-    def _something_waits(self) -> bool:
-        """Say whether a device set that became free now would be used."""
-        if self._stopping():
-            return False
-        if self._aa_is_due() and not self._aa_in_flight():
-            return True
-        ready = any(ticket.key in self._state.built for ticket in self.store.tickets.queue())
-        return ready and not self._paused()
-
-    def _aa_in_flight(self) -> bool:
-        return any(job.ticket is None for job in self._state.measuring.values())
-
-    def _ended(self, until: Until) -> Ended | None:
-        if self._state.measuring or self._state.building:
-            return None
-        # Results that a full disk kept from being recorded are measured again by the next serve.
-        if self._state.unrecorded and not self._paused():
-            return None
-        if self._drained():
-            return "drained"
-        if is_expired(self.bench.plan.deadline_utc, now_utc()):
-            return "deadline"
-        if until == "deadline":
-            return None
-        if self._paused() and not self._resuming():
-            return "paused"
-        waiting = self.store.tickets.count(state="queued") or not self._outboxes.caught_up
-        return None if waiting else "idle"

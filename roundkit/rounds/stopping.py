@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
@@ -34,7 +34,9 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_signal(*, first: str | None = None, at_once: str = _AT_ONCE) -> Iterator[StopRequest]:
+def stop_on_signal(
+    *, first: str | None = None, at_once: str = _AT_ONCE, leaving: Callable[[], None] | None = None
+) -> Iterator[StopRequest]:
     """Turn the first SIGTERM or Ctrl-C into a request; the second ends the process there and then.
 
     A process that is killed at any moment loses nothing, so a person in a hurry may ask twice.
@@ -42,11 +44,14 @@ def stop_on_signal(*, first: str | None = None, at_once: str = _AT_ONCE) -> Iter
     Args:
         first: What is said at the first signal, if anything.
         at_once: What is said at the second.
+        leaving: Called then, to end what would outlive this process; it may wait for no lock.
     """
     stop = StopRequest()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set:
+            if leaving is not None:
+                leaving()
             _tell(at_once)
             os._exit(1)
         stop.set()

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from roundkit.core.errors import Refused
+from roundkit.core.errors import Refusal, Refused
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import plain, read_yaml, schema_refusals
 from roundkit.measure.boundary import CHECKOUT
 from roundkit.models.campaign import CampaignPlan
+from roundkit.rules.scope import campaign_commands
 
 CHECKOUT_PATH = f"{CHECKOUT}:{CHECKOUT / 'src'}"
 """PYTHONPATH with which a benchmark from outside finds the program in the checkout that it runs on."""
 
+_INSIDE = f"{CHECKOUT.parent}/"
 _SYSTEM = ("/usr/", "/bin/", "/lib")
 
 
@@ -45,6 +49,34 @@ def words_inside(root: Path, argv: Sequence[str]) -> tuple[list[str], list[str]]
             words.append(str(path.resolve()))
             folders.append(str(path.resolve() if path.is_dir() else path.resolve().parent))
     return words, sorted({folder for folder in folders if not f"{folder}/".startswith(_SYSTEM)})
+
+
+def program_refusals(campaign: CampaignPlan, place: Callable[..., str]) -> Iterator[Refusal]:
+    """Yield a refusal for each command whose program this machine does not have.
+
+    Args:
+        campaign: The commands and the PATH that they get.
+        place: Names the option that the keys of a command come from.
+    """
+    search = campaign.environment.get("PATH", os.defpath)
+    for keys, argv in campaign_commands(campaign):
+        program = argv[0]
+        if "{" in program:
+            continue
+        if "/" not in program and shutil.which(program, path=search) is None:
+            yield Refusal(
+                "command-missing",
+                f"there is no program {program!r} in {search}",
+                place(*keys),
+                "name it by its absolute path, or write {python} for the Python interpreter",
+            )
+        elif program.startswith("/") and not program.startswith(_INSIDE) and not Path(program).exists():
+            yield Refusal(
+                "command-missing",
+                f"there is no program {program}",
+                place(*keys),
+                "correct the path, or install it",
+            )
 
 
 def checked_campaign(content: dict[str, Any], what: str) -> CampaignPlan:

@@ -13,7 +13,7 @@ from roundkit.measure.trial import run_trial
 from roundkit.models.trial import Role, Side, Trial
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import Report
-from roundkit.rounds.stand import Stand, stand
+from roundkit.rounds.trial_side import Stand, stand
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def try_trial(folder: RoundFolder, *, side: Side, ticket: str | None, report: Re
     """Run one trial of a side and keep nothing of it.
 
     Raises:
-        Refused, RoundkitError: as :func:`roundkit.rounds.stand.stand`.
+        Refused, RoundkitError: as :func:`roundkit.rounds.trial_side.stand`.
         MeasurementBroke: the infrastructure failed.
     """
     with stand(folder, side=side, ticket=ticket, report=report) as ready:
@@ -70,7 +70,7 @@ def try_shell(
         before: Called right before the shell starts.
 
     Raises:
-        Refused, RoundkitError: as :func:`roundkit.rounds.stand.stand`.
+        Refused, RoundkitError: as :func:`roundkit.rounds.trial_side.stand`.
     """
     with stand(folder, side=side, ticket=ticket, report=report) as ready:
         before(ready)

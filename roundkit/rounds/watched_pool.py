@@ -37,8 +37,11 @@ class WatchedPool:
         Raises:
             DeviceBusy: as the other pool.
         """
-        unit = "trials" if request.look_plan is None else "trials at most"
-        task = self._progress.begin(request.subject, len(request.schedule), unit)
+        trials = len(request.schedule)
+        if request.look_plan is None:
+            task = self._progress.begin(request.subject, trials, "trials")
+        else:
+            task = self._progress.begin(request.subject, trials, "trials at most", foresight="bound")
 
         def on_trial(done: int, planned: int, trial: Trial) -> None:
             task.set(done, planned)

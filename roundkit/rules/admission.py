@@ -7,10 +7,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from roundkit.core.globs import GlobSet
-from roundkit.core.relpath import fold_path, path_problem
+from roundkit.core.relpath import fold_path, path_problem, text_problem
 from roundkit.models.lane import Manifest
 from roundkit.models.ledger import RejectCause
 from roundkit.models.round_plan import RoundPlan
+
+# XFS keeps no longer target of a link; other file systems take more.
+_MAX_TARGET_BYTES = 1023
+# Linux follows no more links on the way to one file.
+_MAX_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ def admission_problem(
     *,
     link_targets: Mapping[str, str] | None = None,
     submodules: Collection[str] = (),
+    standing_links: Mapping[str, str] | None = None,
 ) -> Rejection | None:
     """Return the first reason against a candidate, or None.
 
@@ -35,6 +41,7 @@ def admission_problem(
         plan: The frozen plan; globs come from nowhere else.
         link_targets: Target of each symbolic link in the manifest, by path.
         submodules: Paths of submodules in the incumbent.
+        standing_links: Target of each symbolic link in the incumbent, by path, where they are known.
     """
     if not manifest.entries:
         return Rejection("malformed", "the manifest names no path")
@@ -49,7 +56,7 @@ def admission_problem(
         _protection_problem(manifest, plan)
         or _scope_problem(manifest, plan)
         or _submodule_problem(manifest, submodules)
-        or _link_problem(link_targets or {})
+        or _link_problem(link_targets or {}, _left_standing(manifest, standing_links or {}))
     )
 
 
@@ -107,11 +114,47 @@ def _submodule_problem(manifest: Manifest, submodules: Collection[str]) -> Rejec
     return None
 
 
-def _link_problem(link_targets: Mapping[str, str]) -> Rejection | None:
+def _left_standing(manifest: Manifest, standing_links: Mapping[str, str]) -> dict[str, str]:
+    """Return the incumbent's links that a candidate neither changes nor deletes."""
+    changed = {entry.path for entry in manifest.entries}
+    return {path: target for path, target in standing_links.items() if path not in changed}
+
+
+def _link_problem(link_targets: Mapping[str, str], standing: Mapping[str, str]) -> Rejection | None:
+    links = {**standing, **link_targets}
     for path, target in sorted(link_targets.items()):
         if target.startswith("/"):
             return Rejection("symlink", f"{path!r} links to an absolute path")
+        problem = text_problem(target)
+        if problem is None and len(target.encode("utf-8")) > _MAX_TARGET_BYTES:
+            problem = f"is longer than {_MAX_TARGET_BYTES} bytes"
+        if problem is not None:
+            return Rejection("symlink", f"the target of the link {path!r} {problem}")
         reached = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        if reached == ".." or reached.startswith("../") or path_problem(reached) is not None:
+        followed = _followed(path, links)
+        if path_problem(reached) is not None or followed is None or path_problem(followed) is not None:
             return Rejection("symlink", f"{path!r} links out of the checkout or to a reserved name")
     return None
+
+
+def _followed(path: str, links: Mapping[str, str]) -> str | None:
+    """Return where a link leads through all links there are; None where it leaves or never ends."""
+    here = path.split("/")[:-1]
+    ahead = list(reversed(links[path].split("/")))
+    left = _MAX_LINKS
+    while ahead:
+        part = ahead.pop()
+        if part == "..":
+            if not here:
+                return None
+            here.pop()
+        elif part not in {"", "."}:
+            target = links.get("/".join((*here, part)))
+            if target is None:
+                here.append(part)
+                continue
+            left -= 1
+            if left == 0 or target.startswith("/"):
+                return None
+            ahead += reversed(target.split("/"))
+    return "/".join(here)

@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
+from roundkit.models.campaign import CampaignPlan
 from roundkit.models.round_plan import RoundPlan
+from roundkit.models.search_plan import SearchPlanEntry
 from roundkit.rules.authority import authority_refusal
 from roundkit.rules.scope import overlaps
 
@@ -90,7 +91,8 @@ def propose_entries(campaign: CampaignPlan, most: int, paths: Collection[str]) -
     for entry in sorted(planned, key=lambda entry: -entry.conditional_headroom):
         why = _against(entry, campaign, chosen, paths)
         if why is None and len(chosen) >= room:
-            why = f"there is room for {room} lanes, and others have more headroom"
+            lanes = "1 lane" if room == 1 else f"{room} lanes"
+            why = f"there is room for {lanes}, and the headroom of others is no smaller"
         if why is None:
             chosen.append(entry)
         else:
@@ -175,7 +177,9 @@ def _stage(entry: SearchPlanEntry) -> str:
 
 
 def _under_noise(campaign: CampaignPlan, least: float) -> str:
-    return f"under {campaign.test_plan.sigma_min:g} sigma of the noise, {_percent(least)}"
+    noise = campaign.test_plan.noise
+    of_which = "" if noise is None else f" (sigma {_percent(noise.sigma)} a trial, by `{noise.instrument}`)"
+    return f"under {campaign.test_plan.sigma_min:g} sigma of the noise, {_percent(least)}{of_which}"
 
 
 def _percent(fraction: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from roundkit.core.canonical import LARGEST_INTEGER
 from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
 from roundkit.models.agent_run import AgentEnd
@@ -174,6 +175,16 @@ def capacity_refusal(book: LaneAccount, *, tries: int = 1) -> Refusal | None:
             f"round-plan.json: lanes.{lane.id}.attempts",
             "the number is frozen; allow more in a new round",
         )
+    for name in DIMENSIONS:
+        one = _amount(lane.attempt_worst_case, name)
+        taken = sum(_held(record, name) for record in book.records)
+        if one is not None and taken + one * tries > LARGEST_INTEGER:
+            return Refusal(
+                "worst-case-too-large",
+                f"{tries} times {one} {name}, with what lane {lane.id} took, are more than a record holds",
+                f"round-plan.json: lanes.{lane.id}.attempt_worst_case.{name}",
+                "state what one try can really use, or no cap, in a new round",
+            )
     most = worst_case(lane, tries)
     for name in DIMENSIONS:
         cap, worst = _amount(lane.budget, name), _amount(most, name)
@@ -267,7 +278,9 @@ def _added_up(records: Sequence[AttemptRecord], amount: Callable[[AttemptRecord,
     for name in DIMENSIONS:
         amounts = [amount(record, name) for record in records]
         known = [value for value in amounts if value is not None]
-        totals[name] = sum(known) if len(known) == len(amounts) else None
+        # A sum that no record can hold is unknown, too.
+        whole = len(known) == len(amounts) and sum(known) <= LARGEST_INTEGER
+        totals[name] = sum(known) if whole else None
     return Cost(**totals)
 
 

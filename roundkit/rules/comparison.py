@@ -16,6 +16,7 @@ from roundkit.rules.record_checks import record_problems
 from roundkit.rules.remeasure import HOST_STATES, is_measured_again
 from roundkit.rules.run_spec import comparison_run_spec
 from roundkit.rules.verdict import decide, unmeasured
+from roundkit.rules.verdict_words import in_words
 
 SUBJECT = "compare"
 """What the experiments of a comparison are for; their purpose has the same name."""
@@ -28,7 +29,32 @@ def recomputed(comparison: Comparison) -> VerdictRecord:
     """Return the verdict that the raw samples give; of a candidate that was never built, its commands."""
     if comparison.experiment is None:
         return unbuilt_verdict(comparison.builds[1], comparison.run_spec)
-    return decide(comparison.experiment, comparison.run_spec)
+    return compared(comparison.experiment, comparison.run_spec, comparison.plan)
+
+
+def compared(record: ExperimentRecord, spec: RunSpec, plan: ComparisonPlan) -> VerdictRecord:
+    """Return the verdict on side B: what the samples give, but that no file is better or worse than itself.
+
+    One comparison in some forty of a thing with itself looks like a gain; where that is known, it is none.
+
+    Args:
+        record: The experiment.
+        spec: How it ran.
+        plan: Which sides.
+    """
+    verdict = decide(record, spec)
+    if not same_files(plan) or verdict.reason not in _DIFFERENCES or verdict.gain is None:
+        return verdict
+    sentence = (
+        f"A and B have the same files, so that a difference of {100 * verdict.gain:+.1f} % over"
+        f" {verdict.pairs} pairs is this machine's noise"
+    )
+    return verdict.model_copy(update={"verdict": "not-measured", "reason": _SAME_FILES, "sentence": sentence})
+
+
+_SAME_FILES = "same-files"
+_DIFFERENCES = frozenset({"gain", "below-line", "regression"})
+"""Reasons that find a difference between the two sides."""
 
 
 def unbuilt_verdict(logs: Sequence[CommandLog], spec: RunSpec) -> VerdictRecord:
@@ -71,18 +97,18 @@ def same_files(plan: ComparisonPlan) -> bool:
 
 def verdict_sentence(comparison: Comparison) -> str:
     """Return the verdict as one plain sentence, with what broke where something did."""
-    verdict, record = comparison.verdict, comparison.experiment
-    word = f"{verdict.verdict}: "
-    sentence = verdict.sentence if verdict.sentence.startswith(word) else f"{word}{verdict.sentence}"
-    if record is not None and record.outcome != "complete" and record.detail:
-        sentence = f"{sentence}: {record.detail}"
-    return f"{sentence} (A and B have the same files)" if same_files(comparison.plan) else sentence
+    sentence = in_words(comparison.verdict, comparison.experiment)
+    if not same_files(comparison.plan) or comparison.verdict.reason == _SAME_FILES:
+        return sentence
+    return f"{sentence} (A and B have the same files)"
 
 
 def early_note(comparison: Comparison) -> str | None:
     """Return what is to be known of a gain that ended its experiment early; None where every pair was run."""
     verdict, most = comparison.verdict, comparison.run_spec.gates.ab_ba_pairs
     if not verdict.looks or verdict.looks[-1].stop != "gain" or verdict.pairs == most:
+        return None
+    if same_files(comparison.plan):
         return None
     return (
         f"It ended early, after {verdict.pairs} of at most {most} pairs, so the gain is biased upward;"

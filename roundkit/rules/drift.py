@@ -9,10 +9,14 @@ from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import AaCheck
 from roundkit.models.round_plan import DeviceSet
 from roundkit.models.verdict import VerdictRecord
+from roundkit.stats.differences import gain_fraction
 from roundkit.stats.drift import DriftLimits, DriftState, drift_step
 
+Place = tuple[str | None, str | None]
+"""Machine, by its digest, and device set; either is null where it is not known."""
 
-def measured_on(record: ExperimentRecord) -> tuple[str | None, str | None]:
+
+def measured_on(record: ExperimentRecord) -> Place:
     """Return the place of an experiment, which has an A/A history of its own: machine and device set."""
     return record.machine_sha256, None if record.lease is None else record.lease.device_set
 
@@ -104,4 +108,20 @@ def aa_check(
         passed=not state.paused,
         reason=state.cause,
         resumes=resumes,
+    )
+
+
+def check_words(check: AaCheck, drift: Drift) -> str:
+    """Say what an A/A check saw, and how much of it the plan allows.
+
+    Args:
+        check: One that was measured to its end.
+        drift: The plan's limits.
+    """
+    assert check.z is not None
+    assert check.cusum is not None
+    seen = "" if check.delta is None else f" by {round(100 * gain_fraction(check.delta), 2) + 0.0:+.2f} %"
+    return (
+        f"the incumbent differs from itself{seen} (z {check.z:+.2f}, at most {drift.single_limit:g};"
+        f" drift {check.cusum:.2f}, at most {drift.limit:g})"
     )

@@ -53,7 +53,8 @@ class Forecast:
         """Return the forecast for a person, one line a fact."""
         shown = [f"at most {self.tickets} tickets and {self.trials} trials:"]
         shown += [
-            f"  {row.purpose}: {row.experiments} experiments, {row.trials} trials"
+            f"  {row.purpose}: {row.experiments} experiment{'' if row.experiments == 1 else 's'},"
+            f" {row.trials} trials"
             for row in self.rows
             if row.experiments
         ]

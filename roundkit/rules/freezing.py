@@ -17,9 +17,12 @@ def freeze_lane(lane: LaneDraft, campaign: CampaignPlan, draft: RoundDraft) -> F
     """Return a lane with its entry's plane, stage and hypothesis, and with a deadline.
 
     Raises:
-        StopIteration: the search plan lacks the entry, which the refusals exclude.
+        LookupError: the search plan lacks the entry, which the refusals exclude.
     """
-    entry = next(entry for entry in campaign.search_plan if entry.id == lane.entry)
+    entries = [entry for entry in campaign.search_plan if entry.id == lane.entry]
+    if not entries:
+        raise LookupError(f"the search plan has no entry {lane.entry}")
+    entry = entries[0]
     plane = entry.plane if isinstance(entry.plane, str) else entry.plane[0]
     inherited = {
         "plane": plane,

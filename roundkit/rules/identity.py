@@ -21,6 +21,11 @@ def ticket_name(round_id: str, lane: str, key: str) -> str:
     return f"{round_id}-{lane}-{key[:_TICKET_PREFIX_DIGITS]}"
 
 
+def short_ticket(ticket: str, round_id: str) -> str:
+    """Return a ticket's name within its round: lane and digits, for tables that name the round already."""
+    return ticket.removeprefix(f"{round_id}-")
+
+
 def attempt_plan_digest(round_digest: str, lane_id: str, attempt_ordinal: int) -> str:
     """Return the identity of one attempt of a lane's agent."""
     return digest_json({"round_digest": round_digest, "lane_id": lane_id, "attempt_ordinal": attempt_ordinal})

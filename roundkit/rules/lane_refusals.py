@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from roundkit.core.errors import Refusal
-from roundkit.models.campaign import SearchPlanEntry
 from roundkit.models.round_plan import LaneBudget, LaneDraft
+from roundkit.models.search_plan import SearchPlanEntry
 from roundkit.rules.round_facts import RoundFacts
 from roundkit.rules.scope import empty_globs, overlaps, protected_reach
 

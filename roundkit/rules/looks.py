@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roundkit.models.ledger import AaCheck
-from roundkit.models.measurement import LookPlan, Purpose, SessionNoise
+from roundkit.models.measurement import LookPlan, PlaceNoise, Purpose, SessionNoise
 from roundkit.models.round_plan import Gates
 from roundkit.models.verdict import LookRecord
+from roundkit.rules.drift import Place
 from roundkit.stats.estimate import Order
 from roundkit.stats.noise import between_session_variance
 from roundkit.stats.sequential import Spending, boundaries, replay, stated_schedule
@@ -79,13 +80,56 @@ def session_noise(checks: Sequence[AaCheck], gates: Gates) -> SessionNoise | Non
             count: the machine was another one.
         gates: The round's gates.
     """
+    return _noise(_since_resumed(checks), gates, len(checks))
+
+
+def place_noise(
+    checks: Sequence[AaCheck], places: Mapping[str, Place], gates: Gates
+) -> tuple[PlaceNoise, ...]:
+    """Return the noise between sessions of every device set whose own checks are as many as the plan asks.
+
+    Sets differ: a busy one's noise, spread over quiet ones, would be understated where it counts.
+
+    Args:
+        checks: As of :func:`session_noise`.
+        places: Where each check's experiment ran, by its id.
+        gates: The round's gates.
+    """
+    seen: dict[tuple[str | None, str], list[AaCheck]] = {}
+    for check in _since_resumed(checks):
+        machine, device_set = places.get(check.experiment, (None, None))
+        if device_set is not None:
+            seen.setdefault((machine, device_set), []).append(check)
+    found = []
+    for (machine, device_set), own in sorted(seen.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        noise = _noise(own, gates, len(checks))
+        if noise is not None:
+            found.append(PlaceNoise(machine_sha256=machine, device_set=device_set, noise=noise))
+    return tuple(found)
+
+
+def noise_where(
+    place: Place, checks: Sequence[AaCheck], places: Mapping[str, Place], gates: Gates
+) -> SessionNoise | None:
+    """Return what an experiment at a place is weakened by: that place's own noise, else the round's."""
+    for one in place_noise(checks, places, gates):
+        if (one.machine_sha256, one.device_set) == place:
+            return one.noise
+    return session_noise(checks, gates)
+
+
+def _since_resumed(checks: Sequence[AaCheck]) -> Sequence[AaCheck]:
     resumed = [number for number, check in enumerate(checks) if check.resumes]
+    return checks[max(resumed, default=0) :]
+
+
+def _noise(counted: Sequence[AaCheck], gates: Gates, made: int) -> SessionNoise | None:
     seen = [
         (check.delta, check.standard_error)
-        for check in checks[max(resumed, default=0) :]
+        for check in counted
         if check.delta is not None and check.standard_error is not None
     ]
     if gates.session_checks is None or len(seen) < gates.session_checks:
         return None
     variance = between_session_variance([delta for delta, _ in seen], [error for _, error in seen])
-    return None if variance is None else SessionNoise(checks=len(checks), variance=variance)
+    return None if variance is None else SessionNoise(checks=made, variance=variance)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from statistics import median
 
 from roundkit.models.campaign import Direction, Noise
-from roundkit.models.comparison import InstrumentNoise, PairsNeeded
+from roundkit.models.comparison import InstrumentNoise, NoiseReport, PairsNeeded
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
 from roundkit.models.trial import Trial
+from roundkit.rules.proposal import smallest_line
 from roundkit.stats.differences import paired_differences
 from roundkit.stats.estimate import Order
 from roundkit.stats.noise import NoiseSummary, noise_summary, order_interval
@@ -103,6 +103,13 @@ def noise_block(found: InstrumentNoise, *, machine: str, date: str, trial_s: flo
     )
 
 
+def block_under(report: NoiseReport, instrument: Instrument) -> Noise | None:
+    """Return that block for any instrument of a report, whichever its trials were run for."""
+    row = next(row for row in report.instruments if row.instrument == instrument)
+    date = f"{report.plan.planned_utc:%Y-%m-%d}"
+    return noise_block(row, machine=report.environment.machine, date=date, trial_s=report.trial_s)
+
+
 def gates_in_words(found: InstrumentNoise, min_gain: float) -> str:
     """Say which gates an instrument's noise would bear.
 
@@ -120,7 +127,7 @@ def gates_in_words(found: InstrumentNoise, min_gain: float) -> str:
         return (
             f"{found.instrument}: {shown}; ab_ba_pairs: {found.planned_pairs} and min_gain: {min_gain:g} hold"
         )
-    line = math.ceil(found.detectable_planned * 1000) / 1000
+    line = max(min_gain, smallest_line(found.detectable_planned))
     smallest = min(found.needed, key=lambda row: row.gain)
     return (
         f"{found.instrument}: {shown}; propose min_gain: {line:g} with ab_ba_pairs: {found.planned_pairs},"

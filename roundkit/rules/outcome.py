@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundkit.models.attempts import AttemptRecord
-from roundkit.models.campaign import EntryStatus
 from roundkit.models.ledger import CompositionStep, LaneOutcome, LaneRecord, RerunRecord, TicketRecord
 from roundkit.models.round_plan import FrozenLane, RoundPlan
+from roundkit.models.search_plan import EntryStatus
 from roundkit.rules.agent_cost import cost_line
 from roundkit.rules.attempts import account
 

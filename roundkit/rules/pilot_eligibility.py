@@ -21,13 +21,13 @@ from roundkit.models.pilot_trial import (
     RecoveryKind,
     TrialStart,
 )
+from roundkit.rules.pilot_calls import checked_calls
 from roundkit.rules.pilot_interventions import LEDGER_NAME, read_interventions
 from roundkit.rules.pilot_lines import LinesProblem
 from roundkit.rules.pilot_outcome import prompt_bytes
 from roundkit.rules.pilot_reading import Bound, Ineligible, bind, parsed, raw
 from roundkit.rules.pilot_recovery import recovery_of
 from roundkit.rules.pilot_review_checks import reviewed_ms
-from roundkit.rules.pilot_told import checked_calls
 from roundkit.rules.pilot_wire import presentation_of
 
 ITEMS: tuple[EligibilityItem, ...] = ("presentation", "review", "recovery", "interventions")

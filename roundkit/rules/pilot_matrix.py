@@ -9,6 +9,7 @@ from typing import Literal
 
 from roundkit.models.pilot_plan import PairedPlan, Slot
 from roundkit.models.pilot_trial import TrialRecord, TrialStart
+from roundkit.rules.pilot_chain import Chain, Link, chain_of
 
 
 @dataclass(frozen=True)
@@ -84,21 +85,38 @@ def open_slots(plan: PairedPlan, attempts: Sequence[Attempt]) -> list[Slot]:
     ]
 
 
-def order_notes(plan: PairedPlan, attempts: Sequence[Attempt]) -> list[str]:
-    """Return the tuples that were started after one that comes later in the frozen order."""
-    starts = [(attempt.start.order, attempt.start) for attempt in attempts if attempt.start is not None]
-    numbered = sorted(
-        ((order, start) for order, start in starts if order is not None), key=lambda row: row[0]
+def attempts_chain(attempts: Sequence[Attempt]) -> Chain:
+    """Return the chain of a pilot's attempts, setup attempts included."""
+    return chain_of(
+        [
+            Link(
+                name=attempt.name,
+                started=attempt.start is not None,
+                previous=None if attempt.start is None else attempt.start.previous_sha256,
+                record=None if attempt.record is None else attempt.record.digest(),
+            )
+            for attempt in attempts
+        ]
     )
-    earliest_later = None
-    notes = []
-    for _, start in reversed(numbered):
-        if earliest_later is not None and start.started_utc > earliest_later:
-            notes.append(start.tuple_id or start.attempt)
-        earliest_later = (
-            start.started_utc if earliest_later is None else min(earliest_later, start.started_utc)
-        )
-    return notes[::-1]
+
+
+def order_notes(attempts: Sequence[Attempt], made: Sequence[str]) -> list[str]:
+    """Return the tuples that were started after one that comes later in the frozen order.
+
+    Args:
+        attempts: Attempts at the matrix.
+        made: Names of attempts in the order in which they were made, which no clock tells for sure.
+    """
+    starts = {each.name: each.start for each in attempts if each.start is not None}
+    orders = [(start.order, start) for name in made if (start := starts.get(name)) is not None]
+    late, furthest = [], 0
+    for order, start in orders:
+        if order is None:
+            continue
+        if order < furthest:
+            late.append((order, start.tuple_id or start.attempt))
+        furthest = max(furthest, order)
+    return [name for _, name in sorted(late)]
 
 
 def _claimed(attempt: Attempt) -> str:

@@ -24,10 +24,12 @@ ReasonCode = Literal[
     "stated",
     "clock",
     "not-blinded",
+    "overlapping",
 ]
 """Why an item is not there: the file is not, or is a link; cannot be read as what it is to be; was cut off;
 is not the file that was bound; does not agree with other evidence; lies in the wrong order; was only stated
-by a person; has a clock that says nothing; or the reviewer did not attest to have been blinded."""
+by a person; has a clock that says nothing; the reviewer did not attest to have been blinded; or reviewed
+something else at the same time."""
 
 _OF_PROBLEM: dict[str, ReasonCode] = {
     "missing-file": "missing",

@@ -8,8 +8,8 @@ from roundkit.core.canonical import digest_bytes
 from roundkit.models.pilot_plan import FrozenTask
 from roundkit.models.pilot_trial import DriftReceipt, GatewayCall, RecoveryKind
 from roundkit.rules.pilot_answers import EXIT_CODES, READ, STALE_STDERR, WRITE
+from roundkit.rules.pilot_calls import checked_calls
 from roundkit.rules.pilot_reading import Bound, Ineligible
-from roundkit.rules.pilot_told import checked_calls
 
 _RECEIPT, _PREIMAGE = "drift.json", "drift-preimage"
 
@@ -76,13 +76,13 @@ def _of_next_write(later: Sequence[GatewayCall], path: str, receipt: DriftReceip
         if call.expected_sha256 == receipt.after_sha256 and call.code == "ok":
             return "recovered"
         if call.expected_sha256 == receipt.before_sha256:
-            _check_rejection(call, receipt)
+            _check_rejection(call)
             return "rejected-stale-write"
         return "wrong-digest"
     return "no-next-write"
 
 
-def _check_rejection(call: GatewayCall, receipt: DriftReceipt) -> None:
+def _check_rejection(call: GatewayCall) -> None:
     """Take a stale write for refused only with exactly what the gateway answers then."""
     said = (call.code, call.exit_code, call.stdout_sha256, call.stderr_sha256)
     if said != ("stale", EXIT_CODES["stale"], digest_bytes(b""), digest_bytes(STALE_STDERR.encode())):

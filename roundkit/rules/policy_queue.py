@@ -139,38 +139,66 @@ def serve_virtually(agents: Mapping[str, Sequence[Submission]], queue: VirtualQu
         agents: Each lane's submissions, in order.
         queue: An empty queue.
     """
-    events: list[tuple[float, int, _Kind, str, int, VirtualTicket | None]] = []
-    sequences: dict[tuple[str, int], int] = {}
-    numbers, now = 0, 0.0
+    return _VirtualRound(agents, queue).play()
 
-    def at(time: float, kind: _Kind, lane: str, number: int, ticket: VirtualTicket | None = None) -> None:
-        nonlocal numbers
-        numbers += 1
-        heappush(events, (time, numbers, kind, lane, number, ticket))
 
-    for lane, submissions in agents.items():
-        if submissions:
-            at(submissions[0].work, "submit", lane, 0)
-    while events:
-        now, _, kind, lane, number, ticket = heappop(events)
-        if kind == "submit":
-            sequences[lane, number] = len(sequences)
-            submission = agents[lane][number]
-            at(now + submission.build, "verdict" if submission.minutes is None else "ready", lane, number)
-        elif kind == "ready":
-            minutes = agents[lane][number].minutes or 0.0
-            queue.add(VirtualTicket(lane, sequences[lane, number], minutes, now))
-        elif kind == "measured":
-            queue.finish(ticket)
-            if ticket is not None:
-                at(now, "verdict", lane, number)
-        elif number + 1 < len(agents[lane]):
-            at(now + agents[lane][number + 1].work, "submit", lane, number + 1)
-        if kind in {"ready", "measured"}:
-            for end, started in queue.start(now):
-                of = _submission_of(started, sequences)
-                at(end, "measured", *of, started)
-    return Served(now, sequences, queue)
+class _VirtualRound:
+    """What is to happen in a round, in order of time, and of two things at one time the earlier planned."""
+
+    def __init__(self, agents: Mapping[str, Sequence[Submission]], queue: VirtualQueue) -> None:
+        self._agents = agents
+        self._queue = queue
+        self._events: list[tuple[float, int, _Kind, str, int, VirtualTicket | None]] = []
+        self._planned = 0
+        self._sequences: dict[tuple[str, int], int] = {}
+
+    def play(self) -> Served:
+        now = 0.0
+        for lane in self._agents:
+            self._work_on(now, lane, 0)
+        while self._events:
+            now, _, kind, lane, number, ticket = heappop(self._events)
+            if kind == "submit":
+                self._submit(now, lane, number)
+            elif kind == "ready":
+                self._enqueue(now, lane, number)
+            elif kind == "measured":
+                self._finish(now, lane, number, ticket)
+            else:
+                self._work_on(now, lane, number + 1)
+        return Served(now, self._sequences, self._queue)
+
+    def _at(
+        self, time: float, kind: _Kind, lane: str, number: int, ticket: VirtualTicket | None = None
+    ) -> None:
+        self._planned += 1
+        heappush(self._events, (time, self._planned, kind, lane, number, ticket))
+
+    def _work_on(self, now: float, lane: str, number: int) -> None:
+        if number < len(self._agents[lane]):
+            self._at(now + self._agents[lane][number].work, "submit", lane, number)
+
+    def _submit(self, now: float, lane: str, number: int) -> None:
+        self._sequences[lane, number] = len(self._sequences)
+        submission = self._agents[lane][number]
+        then: _Kind = "verdict" if submission.minutes is None else "ready"
+        self._at(now + submission.build, then, lane, number)
+
+    def _enqueue(self, now: float, lane: str, number: int) -> None:
+        minutes = self._agents[lane][number].minutes or 0.0
+        self._queue.add(VirtualTicket(lane, self._sequences[lane, number], minutes, now))
+        self._measure(now)
+
+    def _finish(self, now: float, lane: str, number: int, ticket: VirtualTicket | None) -> None:
+        self._queue.finish(ticket)
+        if ticket is not None:
+            self._at(now, "verdict", lane, number)
+        self._measure(now)
+
+    def _measure(self, now: float) -> None:
+        for end, started in self._queue.start(now):
+            lane, number = _submission_of(started, self._sequences)
+            self._at(end, "measured", lane, number, started)
 
 
 def drain(tickets: Sequence[VirtualTicket], queue: VirtualQueue) -> float:

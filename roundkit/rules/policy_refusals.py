@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from roundkit.core.errors import Refusal
-from roundkit.models.policy_plan import PolicyDraft
+from roundkit.models.pilot_draft import MOST_SLOTS
+from roundkit.models.policy_plan import ARMS, PolicyDraft
 from roundkit.models.round_plan import LaneDraft, RoundDraft
 from roundkit.rules.policy_stopping import DIMENSIONS
 
@@ -77,6 +78,13 @@ def _size_problems(draft: PolicyDraft, round_: RoundDraft, at: At, round_at: At)
             f"{draft.repetitions} runs of each arm; equal arms would say faster too often",
             at("repetitions"),
             f"give at least {FEWEST_REPETITIONS}, better 5",
+        )
+    if draft.repetitions * len(ARMS) > MOST_SLOTS:
+        yield Refusal(
+            "too-many-repetitions",
+            f"{draft.repetitions} runs of each arm; a pilot has at most {MOST_SLOTS} runs",
+            at("repetitions"),
+            "lower it",
         )
 
 

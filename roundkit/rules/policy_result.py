@@ -42,10 +42,12 @@ def results(records: Sequence[PolicyRunRecord], arm: Arm) -> list[RunResult]:
 
 
 def state_of(record: PolicyRunRecord) -> str:
-    """Return what became of a run in one word: ``reached``, ``censored``, ``error`` or ``aborted``."""
+    """Return what became of a run: ``reached``, ``censored``, ``untimed``, ``error`` or ``aborted``."""
     if record.process != "completed":
         return record.process
-    return "censored" if record.censored else "reached"
+    if record.censored:
+        return "censored"
+    return "untimed" if record.target_s is None else "reached"
 
 
 def _finite(value: float | None) -> float | None:

@@ -11,17 +11,22 @@ from roundkit.models.attempts import AttemptRecord
 from roundkit.models.base import Provenance
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import RoundLedger, TicketRecord
+from roundkit.models.pilot_trial import ArchivedFile
 from roundkit.models.policy_plan import PolicyPlan, PolicySlot
 from roundkit.models.policy_run import (
     PolicyEnd,
+    PolicyLaunch,
     PolicyRound,
     PolicyRunRecord,
+    PolicyStart,
     RunEnd,
     StepRatio,
     TicketWait,
 )
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.outcome import ending_of
+from roundkit.rules.pilot_chain import Link
+from roundkit.rules.policy_clock import no_times
 from roundkit.rules.policy_stopping import (
     chained_gain,
     charge_of,
@@ -71,12 +76,23 @@ def step_after(plan: PolicyPlan, slot: PolicySlot, rounds: Sequence[RoundView]) 
     )
 
 
+def run_link(slot: PolicySlot, start: PolicyStart | None, record: PolicyRunRecord | None) -> Link:
+    """Return a run's place in the pilot's chain."""
+    return Link(
+        name=slot.run_id,
+        started=start is not None,
+        previous=None if start is None else start.previous_sha256,
+        record=None if record is None else record.digest(),
+    )
+
+
 def derive_run(
     plan: PolicyPlan,
     slot: PolicySlot,
     end: PolicyEnd,
-    launched_utc: datetime | None,
+    launch: PolicyLaunch | None,
     rounds: Sequence[RoundView],
+    files: tuple[ArchivedFile, ...] | None,
 ) -> PolicyRunRecord:
     """Derive a run's record; nothing in it comes from anywhere else.
 
@@ -84,40 +100,46 @@ def derive_run(
         plan: The frozen plan.
         slot: Which run it is.
         end: How it ended as a process.
-        launched_utc: When it was first launched; None when it never was.
+        launch: Its first launch; None when it never was.
         rounds: Its rounds with evidence, in order.
+        files: What else is in its folder; None for a record of the older format, which binds none.
     """
     completed = end.process == "completed"
-    rows = _rows(launched_utc, rounds)
+    leased = [record for view in rounds for record in view.experiments]
+    both = [(view.plan, view.ledger) for view in rounds]
+    unclear = no_times(both, launch, leased, end, older=files is None)
+    timed = completed and unclear is None
+    launched_utc = launch.launched_utc if launch is not None else None
+    rows = _rows(launched_utc if unclear is None else None, rounds)
     step = step_after(plan, slot, rounds)
     ended = step if completed and isinstance(step, str) else None
     reached = [row.elapsed_s for row in rows if row.advanced and reaches(row.total_gain, plan.target_gain)]
-    target_s = reached[0] if completed and reached else None
-    wall_s = _wall_s(launched_utc, rounds)
-    leased = [(view, record) for view in rounds for record in view.experiments]
+    target_s = reached[0] if timed and reached else None
+    wall_s = _wall_s(launched_utc, rounds) if unclear is None else None
     return PolicyRunRecord(
-        format="roundkit-policy-run/1",
+        format="roundkit-policy-run/1" if files is None else "roundkit-policy-run/2",
         plan_sha256=plan.digest(),
+        files=files,
         run_id=slot.run_id,
         order=slot.order,
         arm=slot.arm,
         repetition=slot.repetition,
         process=end.process,
-        detail=end.detail,
+        detail=end.detail or (f"{unclear}, so that it has no time" if completed and unclear else ""),
         end=ended,
         provenances=_provenances(rounds),
         launched_utc=launched_utc,
         rounds=rows,
         target_s=target_s,
-        censored=completed and target_s is None,
+        censored=timed and target_s is None,
         wall_s=wall_s if completed else None,
         final_gain=chained_gain(_gains(rounds)) if completed else None,
         charged=sum_costs([row.charged for row in rows]),
         tokens=_counted(rounds, "tokens"),
         micro_usd=_counted(rounds, "micro_usd"),
-        device_hours=sum(_lease_s(record) * _devices(record) for _, record in leased) / _SECONDS_AN_HOUR,
-        utilization=_utilization(plan, wall_s, [record for _, record in leased]),
-        waits=tuple(_wait(ticket, view) for view in rounds for ticket in view.ledger.tickets),
+        device_hours=_device_hours(leased) if unclear is None else None,
+        utilization=_utilization(plan, wall_s, leased),
+        waits=tuple(_wait(ticket, view, unclear) for view in rounds for ticket in view.ledger.tickets),
         interactions=tuple(_ratios(rounds)),
         lost=tuple(
             f"{view.ledger.round_id}-{lane.lane}"
@@ -126,7 +148,7 @@ def derive_run(
             if lane.outcome == "skipped"
         ),
         rejected=_rejected(rounds),
-        experiments=dict(sorted(Counter(record.purpose for _, record in leased).items())),
+        experiments=dict(sorted(Counter(record.purpose for record in leased).items())),
     )
 
 
@@ -184,6 +206,10 @@ def _counted(rounds: Iterable[RoundView], name: str) -> int | None:
     return sum(known) if known and len(known) == len(amounts) else None
 
 
+def _device_hours(experiments: Iterable[ExperimentRecord]) -> float:
+    return sum(_lease_s(record) * _devices(record) for record in experiments) / _SECONDS_AN_HOUR
+
+
 def _lease_s(record: ExperimentRecord) -> float:
     lease = record.lease
     return (lease.released_utc - lease.acquired_utc).total_seconds() if lease else 0.0
@@ -201,15 +227,17 @@ def _utilization(
     return sum(map(_lease_s, experiments)) / (wall_s * len(plan.round.device_sets))
 
 
-def _wait(ticket: TicketRecord, view: RoundView) -> TicketWait:
+def _wait(ticket: TicketRecord, view: RoundView, unclear: str | None) -> TicketWait:
     leases = [
         record.lease.acquired_utc
         for record in view.experiments
         if record.subject == ticket.ticket and record.lease is not None
     ]
-    wait_s = (min(leases) - ticket.intake_utc).total_seconds() if leases else None
-    reason = None if leases else ticket.reject_cause or "no experiment of it held a device"
-    return TicketWait(ticket=ticket.ticket, lane=ticket.lane, wait_s=wait_s, reason=reason)
+    if not leases or unclear is not None:
+        reason = unclear or ticket.reject_cause or "no experiment of it held a device"
+        return TicketWait(ticket=ticket.ticket, lane=ticket.lane, wait_s=None, reason=reason)
+    wait_s = (min(leases) - ticket.intake_utc).total_seconds()
+    return TicketWait(ticket=ticket.ticket, lane=ticket.lane, wait_s=wait_s, reason=None)
 
 
 def _ratios(rounds: Iterable[RoundView]) -> Iterable[StepRatio]:

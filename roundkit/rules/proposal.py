@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass
 
 from roundkit.models.comparison import InstrumentNoise
+from roundkit.stats.differences import gain_fraction
+from roundkit.stats.tails import normal_isf
+from roundkit.stats.verdict import MDE_POWER, TWO_SIGMA
 
 _STEP = 0.001
 """Proposed gains are whole multiples of a tenth of a percent, so that a person can keep them in mind."""
 
-_LEAST_SAID = 5e-5
-"""Smaller gains round to nothing in a sentence."""
+_POWER_SIGMA = normal_isf(1 - MDE_POWER)
+"""Standard errors by which a true gain is above a line that it passes in four experiments of five."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +23,23 @@ class Proposal:
 
     Attributes:
         ab_ba_pairs: Pairs of one experiment.
-        min_gain: Smallest gain that is kept, a fraction.
-        detectable: Smallest gain that so many pairs show with 80 % power, a fraction; null where the noise
-            is unknown.
+        min_gain: Smallest estimate that is kept, a fraction.
+        passes: Smallest true gain that passes both gates with 80 % power, a fraction; null where the noise is
+            unknown.
         words: What that means, a sentence each.
     """
 
     ab_ba_pairs: int
     min_gain: float
-    detectable: float | None
+    passes: float | None
     words: tuple[str, ...]
 
 
 def propose_gates(noise: InstrumentNoise | None, *, pairs: int, min_gain: float, most_pairs: int) -> Proposal:
-    """Propose the fewest pairs that show the smallest gain worth keeping, or a larger gain where none do.
+    """Propose the fewest pairs that show the smallest gain worth keeping, or a larger line where none do.
 
-    The pairs grow first, since they cost time alone; only beyond ``most_pairs`` the line is raised to what
-    they show.
+    The pairs grow first, since they cost time alone. Only where an estimate of ``min_gain`` is within the
+    noise of ``most_pairs`` pairs, the line is raised to the smallest that is not.
 
     Args:
         noise: The benchmark's noise under the instrument that decides; null where nobody measured it.
@@ -50,38 +53,63 @@ def propose_gates(noise: InstrumentNoise | None, *, pairs: int, min_gain: float,
             pairs, min_gain, None,
             (f"The noise is unknown ({why}): whether {pairs} pairs show {_percent(min_gain)} is too.",),
         )  # fmt: skip
+    error = _error(noise.detectable_planned)
     if noise.detectable_planned <= min_gain:
-        return _proposal(pairs, min_gain, noise.detectable_planned)
+        return _proposal(pairs, min_gain, error)
     # The standard error falls with the square root of the pairs; more pairs are planned than are needed.
-    needed = _even(pairs * (noise.detectable_planned / min_gain) ** 2)
+    needed = _even(pairs * (error / _error(min_gain)) ** 2)
     if needed <= most_pairs:
-        return _proposal(needed, min_gain, _with(noise.detectable_planned, pairs, needed))
-    least = _with(noise.detectable_planned, pairs, most_pairs)
-    line = round(math.ceil(least / _STEP) * _STEP, 6)
+        return _proposal(needed, min_gain, error * math.sqrt(pairs / needed))
+    error *= math.sqrt(pairs / most_pairs)
+    line = max(min_gain, _whole_steps(gain_fraction(TWO_SIGMA * error)))
     quieter = (
-        f"To keep gains of {_percent(min_gain)} either allow {needed} pairs, or quieten the benchmark: longer"
-        " trials, more repetitions within one, pinned cores (`roundkit noise` says what is untuned).",
+        f"For gains of {_percent(min_gain)} to show as often either allow {needed} pairs, or quieten the"
+        " benchmark: longer trials, more repetitions within one, pinned cores (`roundkit noise` says what is"
+        " untuned).",
     )
-    proposal = _proposal(most_pairs, line, least)
-    return Proposal(proposal.ab_ba_pairs, line, least, proposal.words + quieter)
+    proposal = _proposal(most_pairs, line, error)
+    return Proposal(most_pairs, line, proposal.passes, proposal.words + quieter)
 
 
-def _proposal(pairs: int, min_gain: float, detectable: float) -> Proposal:
-    shown = "any gain" if detectable < _LEAST_SAID else f"a gain of {_percent(detectable)} or more"
+def smallest_line(detectable: float) -> float:
+    """Return the smallest estimate that is evidence of a gain, in whole tenths of a percent, as a fraction.
+
+    It is the evidence that a pass needs, times the standard error. At the smallest detectable gain itself a
+    line would turn away half of the true gains of that size.
+
+    Args:
+        detectable: Smallest gain that the same pairs show with 80 % power, a fraction.
+    """
+    return _whole_steps(gain_fraction(TWO_SIGMA * _error(detectable)))
+
+
+def _proposal(pairs: int, min_gain: float, error: float) -> Proposal:
+    # A true gain has to be beyond the noise and beyond the line.
+    passes = gain_fraction(max(TWO_SIGMA * error, _log(min_gain)) + _POWER_SIGMA * error)
     words = (
-        f"With {pairs} pairs {shown} shows in four experiments of five; smaller ones mostly end as"
-        " not-measured, which is neither a gain nor a loss.",
-        f"Gains under {_percent(min_gain)} are not kept, even where they show.",
+        f"With {pairs} pairs a gain of {_percent(passes)} or more passes in four experiments of five; smaller"
+        " ones pass less often, and mostly end as not-measured, which is neither a gain nor a loss.",
+        f"An estimate under {_percent(min_gain)} is not kept, even where it shows.",
     )
-    return Proposal(pairs, min_gain, detectable, words)
+    return Proposal(pairs, min_gain, passes, words)
 
 
-def _with(detectable: float, pairs: int, other: int) -> float:
-    return detectable * math.sqrt(pairs / other)
+def _error(detectable: float) -> float:
+    """Return the standard error, in log units, behind a smallest detectable gain."""
+    return _log(detectable) / (TWO_SIGMA + _POWER_SIGMA)
+
+
+def _log(gain: float) -> float:
+    # No time at all has no logarithm; half a step from there is as good.
+    return -math.log1p(-min(gain, 1 - _STEP / 2))
+
+
+def _whole_steps(gain: float) -> float:
+    return round(min(1 - _STEP, math.ceil(round(gain / _STEP, 6)) * _STEP), 6)
 
 
 def _even(pairs: float) -> int:
-    return 2 * math.ceil(pairs / 2)
+    return 2 * math.ceil(round(pairs, 6) / 2)
 
 
 def _percent(fraction: float) -> str:

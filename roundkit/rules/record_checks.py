@@ -11,21 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from roundkit.core.canonical import digest_json
 from roundkit.models.experiment import ExperimentRecord, Lease
 from roundkit.models.readings import (
     candidate_role,
     clock_role,
     exceeds_clock,
+    figure_problem,
     own_metrics,
     unexplained_growth,
 )
 from roundkit.models.round_plan import DeviceSet
 from roundkit.models.run_spec import RunSpec
 from roundkit.models.trial import Trial
+from roundkit.rules.device_checks import limit_problems
 from roundkit.rules.disagreement import Disagreement, differs
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks
+from roundkit.rules.process_checks import confinement_problems, end_problems
 from roundkit.rules.schedule import plan_schedule
 from roundkit.rules.verdict import decide
 
@@ -56,6 +58,7 @@ def record_problems(
     for check in PER_RECORD:
         yield from check(record, spec)
     yield from lease_problems(record, device_sets)
+    yield from limit_problems(record, device_sets)
 
 
 def identity_problems(record: ExperimentRecord, spec: RunSpec, owner: str) -> Iterator[Disagreement]:
@@ -112,9 +115,25 @@ def value_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagree
         computed = float(median(samples)) if samples else None
         if not _same(trial.value, computed):
             yield differs(where, "value", trial.value, computed)
+        yield from _impossible_values(where, trial, spec)
         yield from _reading_problems(where, trial, spec)
         if spec.validator is not None and trial.validated is not True:
             yield Disagreement(where, "has a value, though its outputs were not validated")
+
+
+def _impossible_values(where: str, trial: Trial, spec: RunSpec) -> Iterator[Disagreement]:
+    """Yield what no trial without a problem reports: figures out of range, or a metric that is missing."""
+    if trial.problem is not None:
+        return
+    own = own_metrics(spec, trial.resources, trial.counted)
+    for name in (spec.metric.name, *(guard.name for guard in spec.metric.guards)):
+        values, decides = trial.metrics.get(name, ()), name == spec.metric.name
+        if name in own:
+            continue
+        if not values:
+            yield Disagreement(where, f"metric {name} is missing")
+        elif problem := figure_problem(name, values, decides=decides):
+            yield Disagreement(where, problem)
 
 
 def _reading_problems(where: str, trial: Trial, spec: RunSpec) -> Iterator[Disagreement]:
@@ -163,22 +182,6 @@ def clock_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagree
         yield Disagreement(record.experiment_id, growth)
 
 
-def confinement_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagreement]:
-    """Yield runs without a boundary on record, and boundaries that are not what their digest says."""
-    for digest, boundary in record.boundaries.items():
-        if digest_json(boundary.model_dump(mode="json")) != digest:
-            yield Disagreement(record.experiment_id, f"the boundary {digest} is another one")
-        if boundary.network != "none":
-            yield Disagreement(record.experiment_id, f"a trial had the {boundary.network} network")
-    for trial in record.trials:
-        where = f"{record.experiment_id} trial {trial.planned.index}"
-        if trial.problem is None and candidate_role(spec) not in trial.executions:
-            yield Disagreement(where, f"no run of its {candidate_role(spec)} is on record")
-        for role, run in trial.executions.items():
-            if run.boundary not in record.boundaries:
-                yield Disagreement(where, f"no boundary is on record for its {role}")
-
-
 def side_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagreement]:
     """Yield sides whose files changed while they were measured."""
     for name, side in (("baseline", record.baseline), ("candidate", record.candidate)):
@@ -195,10 +198,30 @@ def time_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagreem
     moments.append(record.ended_utc)
     if any(later < earlier for earlier, later in pairwise(moments)):
         yield Disagreement(record.experiment_id, "its trials overlap or lie outside the experiment")
+    if record.ended_clock is not None and record.ended_clock.utc != record.ended_utc:
+        yield differs(
+            record.experiment_id, "its end on both clocks", record.ended_clock.utc, record.ended_utc
+        )
     if record.trials and record.lease is None:
         yield Disagreement(record.experiment_id, "has trials but held no device")
     if record.lease is not None and not _covers(record.lease, record):
         yield Disagreement(record.experiment_id, "ran outside the interval of its lease")
+
+
+def device_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagreement]:
+    """Yield readings of other devices than the leased ones, or of a device that did not qualify."""
+    leased = record.lease.devices if record.lease is not None else ()
+    identities: dict[str, str] = {}
+    for when, readings in (("before", record.devices_before), ("after", record.devices_after)):
+        devices = tuple(reading.device for reading in readings)
+        if devices != leased and (devices or record.outcome == "complete"):
+            yield differs(record.experiment_id, f"devices read {when} it", devices, leased)
+        for reading in readings:
+            if reading.problem is not None and record.outcome == "complete":
+                yield Disagreement(record.experiment_id, f"complete, though {reading.device} did not qualify")
+            known = identities.setdefault(reading.device, reading.identity)
+            if known != reading.identity and reading.problem is None:
+                yield differs(record.experiment_id, f"identity of {reading.device}", reading.identity, known)
 
 
 def look_problems(record: ExperimentRecord, spec: RunSpec) -> Iterator[Disagreement]:
@@ -231,11 +254,30 @@ PER_RECORD: tuple[RecordCheck, ...] = (
     count_problems,
     clock_problems,
     confinement_problems,
+    end_problems,
     side_problems,
     time_problems,
+    device_problems,
     look_problems,
 )
 """Checks that take a record and its run specification alone."""
+
+
+def record_problem(record: ExperimentRecord, spec: RunSpec) -> str | None:
+    """Say what an audit would find first in a record, by the record and its run specification alone.
+
+    Args:
+        record: The experiment, raw.
+        spec: How its trials had to run.
+    """
+    try:
+        for check in (_broke_problems, *PER_RECORD):
+            for found in check(record, spec):
+                return f"{found.where}: {found.detail}"
+        decide(record, spec)  # what no verdict can be taken of must not end whoever would take it
+    except (ValueError, LookupError, ArithmeticError) as error:
+        return f"{record.experiment_id}: what it holds cannot be reckoned with: {error}"
+    return None
 
 
 def _covers(lease: Lease, record: ExperimentRecord) -> bool:

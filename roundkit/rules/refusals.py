@@ -18,7 +18,14 @@ _MOST_ATTEMPTS = 9999
 
 def round_refusals(facts: RoundFacts) -> list[Refusal]:
     """Return every reason for which the round cannot be frozen, in the order of the files' keys."""
-    checks = (_name_problems, _campaign_problems, _gate_problems, _device_problems, _deadline_problems)
+    checks = (
+        _name_problems,
+        _campaign_problems,
+        _gate_problems,
+        _device_problems,
+        _exploration_problems,
+        _deadline_problems,
+    )
     return [
         *(refusal for check in checks for refusal in check(facts)),
         *lane_refusals(facts),
@@ -119,9 +126,13 @@ def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:
                 facts.round_at("device_sets", index, "device_class"),
                 "give each set a `device_class`, the same for sets of devices that are alike",
             )
+
+
+def _exploration_problems(facts: RoundFacts) -> Iterator[Refusal]:
+    measured = {device for device_set in facts.draft.device_sets for device in device_set.devices}
     for index, lane in enumerate(facts.draft.lanes):
         for position, device in enumerate(lane.exploration_devices):
-            if any(device == measured for _, _, measured in owner):
+            if device in measured:
                 yield Refusal(
                     "exploration-device",
                     f"lane {lane.id!r} would explore on {device!r}, which measures",

@@ -59,13 +59,18 @@ def pause_reason(record: ExperimentRecord, *, again: bool) -> str | None:
         again: Whether the ticket went back to the queue.
     """
     if record.outcome == "baseline-broke":
-        return f"the baseline broke: {record.reason}"
+        return f"the baseline broke: {broke_words(record)}"
     if record.outcome != "infrastructure" or record.reason == INTERRUPTED:
         return None
     if record.reason in HOST_STATES:
-        return f"{record.reason}: {record.detail}"
+        return broke_words(record)
     # What broke so often is no accident of one ticket; the next one must not pay for it too.
-    return None if again else f"measuring {record.subject} broke again and again: {record.reason}"
+    return None if again else f"measuring {record.subject} broke again and again: {broke_words(record)}"
+
+
+def broke_words(record: ExperimentRecord) -> str:
+    """Return why an experiment broke: its code, and what is known about it."""
+    return f"{record.reason}: {record.detail}" if record.detail else str(record.reason)
 
 
 def _costs_nothing(record: ExperimentRecord) -> bool:

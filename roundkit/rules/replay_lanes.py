@@ -42,28 +42,34 @@ def group_commits(commits: Sequence[CommitChange]) -> list[CommitGroup]:
     Returns:
         The groups, in the order of their oldest commits.
     """
-    parent = list(range(len(commits)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    def join(first: int, second: int) -> None:
-        low, high = sorted((root(first), root(second)))
-        parent[high] = low
-
+    joined = _Joined(len(commits))
     owner: dict[str, int] = {}
     for index, commit in enumerate(commits):
         for path in commit.paths:
-            join(owner.setdefault(fold_path(path), index), index)
+            joined.join(owner.setdefault(fold_path(path), index), index)
     for path, index in owner.items():
         for folder in PurePosixPath(path).parents:
             if str(folder) in owner:
-                join(owner[str(folder)], index)
+                joined.join(owner[str(folder)], index)
     members: dict[int, list[CommitChange]] = {}
     for index, commit in enumerate(commits):
         if commit.paths:
-            members.setdefault(root(index), []).append(commit)
+            members.setdefault(joined.first_of(index), []).append(commit)
     return [CommitGroup(tuple(members[index])) for index in sorted(members)]
+
+
+class _Joined:
+    """Numbers from 0 that fall into groups; a group is named by its first number."""
+
+    def __init__(self, count: int) -> None:
+        self._parent = list(range(count))
+
+    def first_of(self, index: int) -> int:
+        while self._parent[index] != index:
+            self._parent[index] = self._parent[self._parent[index]]
+            index = self._parent[index]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        low, high = sorted((self.first_of(one), self.first_of(other)))
+        self._parent[high] = low

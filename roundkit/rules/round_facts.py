@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import cached_property
 
 from roundkit.core.globs import PathIndex
-from roundkit.models.campaign import CampaignPlan, SearchPlanEntry
-from roundkit.models.round_plan import LaneDraft, RoundDraft
+from roundkit.models.campaign import CampaignPlan
+from roundkit.models.round_plan import RoundDraft
+from roundkit.models.search_plan import SearchPlanEntry
 from roundkit.rules.scope import protected_files
 
 Place = Callable[..., str]
@@ -49,7 +50,3 @@ class RoundFacts:
     def protected_paths(self) -> PathIndex:
         """The incumbent's files that no lane may reach; none when the repository could not be read."""
         return PathIndex(()) if self.paths is None else protected_files(self.protected, self.paths)
-
-    def deadline_of(self, lane: LaneDraft) -> datetime:
-        """Return when a lane ends: its own deadline, else the round's."""
-        return lane.deadline_utc or self.draft.deadline_utc

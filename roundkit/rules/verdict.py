@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from roundkit.models.experiment import ExperimentRecord
-from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 from roundkit.models.run_spec import RunSpec
 from roundkit.models.trial import Trial
 from roundkit.models.verdict import LookRecord, VerdictName, VerdictRecord
 from roundkit.rules.looks import take_looks
+from roundkit.rules.verdict_words import sentence_of
 from roundkit.stats.differences import gain_fraction, gain_in_unit, paired_differences
 from roundkit.stats.estimate import Estimate, Order, crossover_estimate, delta_interval
 from roundkit.stats.guards import GuardResult, absolute_guard, relative_guard
@@ -143,7 +143,7 @@ def _record(
     return VerdictRecord(
         verdict=decision.verdict,
         reason=decision.reason,
-        sentence=_sentence(decision, interval, spec),
+        sentence=sentence_of(decision, spec),
         pairs=decision.n,
         gain=decision.gain,
         gain_unit=gain_in_unit(samples.baseline, estimate.delta, direction) if estimate is not None else None,
@@ -163,39 +163,6 @@ def _record(
         guards={guard.name: guard.ok for guard in guards},
         forgeable=spec.forgeable,
     )
-
-
-_REASONS = {
-    "gain": "a gain of {gain} over {pairs} pairs, beyond {need:.2f} sigma and the line of {line}",
-    "below-line": "a real gain of {gain}, under the line of {line}",
-    "regression": "a loss of {loss} over {pairs} pairs, beyond {need:.2f} sigma",
-    "within-noise": "no difference beyond {need:.2f} sigma; {pairs} pairs could have shown {mde}",
-    "within-margin": "a difference of {gain} that is within the plan's margin",
-    "futility": "stopped early: no gain was in reach; {pairs} pairs could have shown {mde}",
-    "order": "the order of the trials mattered too much to tell the sides apart",
-    "too-few-pairs": "only {pairs} pairs, too few for a verdict",
-    "no-samples": "no valid pair",
-}
-
-
-def _sentence(decision: VerdictDecision, interval: tuple[float, float] | None, spec: RunSpec) -> str:
-    words = _REASONS.get(decision.reason)
-    if words is None:
-        return f"{decision.verdict}: {decision.reason}"
-    sentence = words.format(
-        gain=_percent(decision.gain),
-        loss=_percent(None if decision.gain is None else -decision.gain),
-        pairs=decision.n,
-        need=decision.z_required,
-        line=_percent(spec.gates.min_gain),
-        mde=f"{_percent(decision.mde)} or more" if decision.mde is not None else "an unknown gain",
-    )
-    left_out = spec.benchmark.instrument == "instructions"
-    return f"{sentence} ({INSTRUCTIONS_SAY_NOTHING})" if left_out else sentence
-
-
-def _percent(fraction: float | None) -> str:
-    return "unknown" if fraction is None else f"{100 * fraction:.1f} %"
 
 
 def _value(trial: Trial) -> float:

@@ -13,9 +13,7 @@ from typing import Literal
 from roundkit.core.clock import is_expired
 from roundkit.core.relpath import path_problem
 from roundkit.models.wave_plan import Band, LeverSet, WaveDraft
-from roundkit.models.wave_records import Target, Wave
-
-Key = tuple[str, str]
+from roundkit.models.wave_records import Key, Target, Wave
 
 NoDraw = Literal["stop", "waves", "deadline", "credit", "authorization", "queue"]
 """Why nothing is drawn now; ``queue`` alone passes by itself."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from roundkit.models.wave_records import TargetKey
-
-Key = tuple[str, str]
+from roundkit.models.wave_records import Key, TargetKey
 
 
 @dataclass(frozen=True)

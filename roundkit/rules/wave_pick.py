@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from roundkit.models.wave_calls import PrefilterAnswer, PrefilterResult
-from roundkit.models.wave_records import Draft, Target
+from roundkit.models.wave_records import Draft, Key, Target
 
-Key = tuple[str, str]
 _NO_SCORE = float("inf")
 
 

@@ -11,6 +11,9 @@ from roundkit.stats.rounding import UNITS_PER_LOG, round_gain, to_units
 Direction = Literal["lower", "higher"]
 Side = Literal["baseline", "candidate"]
 
+_LARGEST_LOG = 690.0
+"""Log ratio just below those whose ratio no float holds."""
+
 
 class BadSample(ValueError):
     """A metric value that no comparison can use: not a number, infinite, zero or negative.
@@ -76,8 +79,12 @@ def _log_ratio(numerator: float, denominator: float) -> float:
 
 
 def gain_fraction(delta: float) -> float:
-    """Return the gain ``1 - exp(-delta)`` of a log ratio, as a fraction (negative for a loss)."""
-    return round_gain(-math.expm1(-delta))
+    """Return the gain ``1 - exp(-delta)`` of a log ratio, as a fraction (negative for a loss).
+
+    A loss that no float holds, as an interval of very few pairs may have one, is shown as the largest that
+    one does.
+    """
+    return round_gain(-math.expm1(min(-delta, _LARGEST_LOG)))
 
 
 def gain_in_unit(baseline: Sequence[float], delta: float, direction: Direction) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,18 +80,3 @@ def drift_step(state: DriftState, z: float, limits: DriftLimits) -> DriftState:
     elif down > limits.limit:
         cause = "cusum-down"
     return DriftState(checks=state.checks + 1, up=up, down=down, cause=cause)
-
-
-def drift_history(z_values: Iterable[float], limits: DriftLimits) -> tuple[DriftState, ...]:
-    """Return the state after every check, starting afresh after each pause.
-
-    Args:
-        z_values: Evidence of the checks in order of time.
-        limits: The plan's limits.
-    """
-    states: list[DriftState] = []
-    state = DriftState()
-    for z in z_values:
-        state = drift_step(DriftState() if state.paused else state, z, limits)
-        states.append(state)
-    return tuple(states)

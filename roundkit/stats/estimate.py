@@ -227,10 +227,7 @@ def _variances(ab: list[int], ba: list[int]) -> tuple[Fraction | None, Fraction 
     df = len(ab) + len(ba) - 2
     if df < 1:
         return None, None
-    rss = sum(
-        (sum(u * u for u in side) - Fraction(sum(side) ** 2, len(side)) for side in (ab, ba)), Fraction(0)
-    )
-    s2 = rss / df
+    s2 = (_residual_squares(ab) + _residual_squares(ba)) / df
     return s2, s2 * (Fraction(1, len(ab)) + Fraction(1, len(ba))) / 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import optimize
+import scipy
 
 from roundkit.stats.rounding import round_gain
 from roundkit.stats.tails import normal_sf, t_isf
@@ -102,7 +102,7 @@ def conditional_estimate(delta: float, se: float, threshold_z: float) -> float:
 
     if excess(0.0) >= 0:
         return 0.0
-    return se * float(optimize.brentq(excess, 0.0, seen))
+    return se * float(scipy.optimize.brentq(excess, 0.0, seen))
 
 
 def _mills(x: float) -> float:

@@ -1,17 +1,14 @@
 """Rounding rules that keep float noise away from every comparison in this room.
 
-Log ratios become whole multiples of ``LOG_QUANTUM`` before anything is computed from them. Sums, means,
-residuals, ties and zeros are then exact integers or fractions, the same on every platform. Only the last step
-(a tail probability) is a float; it is rounded to ``Z_DIGITS`` decimals before it is compared or recorded.
+Log ratios become whole multiples of a quantum before anything is computed from them. Sums, means, residuals,
+ties and zeros are then exact integers or fractions, the same on every platform. Only the last step (a tail
+probability) is a float; it is rounded to ``Z_DIGITS`` decimals before it is compared or recorded.
 """
 
 from __future__ import annotations
 
-LOG_QUANTUM = 1e-12
-"""Resolution of a log ratio, a millionth of a part per million; far below what any instrument repeats to."""
-
 UNITS_PER_LOG = 10**12
-"""How many quanta make one unit of log ratio."""
+"""How many quanta make one unit of log ratio: a quantum is far below what any instrument repeats to."""
 
 Z_DIGITS = 9
 """Decimals kept of a z value."""
@@ -24,7 +21,7 @@ Z_CAP = 8.0
 
 
 def to_units(log_ratio: float) -> int:
-    """Return a log ratio as a whole number of quanta of ``LOG_QUANTUM``."""
+    """Return a log ratio as a whole number of quanta, ``UNITS_PER_LOG`` to one unit."""
     return round(float(log_ratio) * UNITS_PER_LOG)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 from roundkit.stats.estimate import Estimate, Order, Statistic, crossover_estimate
 from roundkit.stats.rounding import Z_DIGITS
@@ -37,7 +37,7 @@ class Spending:
         exponent: Power of the information fraction.
     """
 
-    alpha: float = normal_sf(TWO_SIGMA)
+    alpha: float = field(default_factory=lambda: normal_sf(TWO_SIGMA))
     exponent: float = 2.0
 
     def spent(self, fraction: float) -> float:
@@ -185,9 +185,9 @@ def _edge(points: FloatArray, mass: FloatArray, step: float, due: float, sd: flo
     """Return the score beyond which exactly ``due`` of the surviving paths lie after one more step."""
 
     def excess(edge: float) -> float:
-        return float(special.ndtr((points - edge) / step) @ mass) - due
+        return float(scipy.special.ndtr((points - edge) / step) @ mass) - due
 
-    return float(optimize.brentq(excess, -_LOWEST_SD * sd, _LOWEST_SD * sd, xtol=1e-13))
+    return float(scipy.optimize.brentq(excess, -_LOWEST_SD * sd, _LOWEST_SD * sd, xtol=1e-13))
 
 
 def _transition(to: FloatArray, start: FloatArray, step: float) -> FloatArray:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from roundkit.stats.estimate import SIGNED_RANK_FROM_PAIRS, Statistic
 from roundkit.stats.sequential import Futility, Schedule, schedule, standard_looks
@@ -210,7 +210,7 @@ def _futile(z_eff: FloatArray, pairs: int, plan: Schedule) -> BoolArray:
     fraction = pairs / plan.looks[-1]
     root = math.sqrt(fraction)
     expected = z_eff * root + (z_eff + plan.futility.optimism) * (1 - fraction) / root
-    power = special.ndtr((expected - plan.boundaries[-1]) / math.sqrt(1 - fraction))
+    power = scipy.special.ndtr((expected - plan.boundaries[-1]) / math.sqrt(1 - fraction))
     return np.asarray(power < plan.futility.conditional_power, dtype=np.bool_)
 
 
@@ -237,5 +237,5 @@ def _signed_rank_table(pairs: int) -> FloatArray:
     at_most = np.minimum(np.cumsum(mass), 1.0)
     at_least = at_most[::-1]
     tail = np.minimum(np.minimum(at_most, at_least), 0.5)
-    z = -special.ndtri(tail)
+    z = -scipy.special.ndtri(tail)
     return np.asarray(np.where(at_least < at_most, z, -z), dtype=np.float64)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import signal
 
 from roundkit.stats.tails import FloatArray
 
@@ -163,7 +163,7 @@ def _after_candidate(is_candidate: BoolArray, *, across_pairs: bool) -> BoolArra
 def _autoregression(rng: np.random.Generator, coefficient: float, shape: tuple[int, int]) -> FloatArray:
     innovations = rng.standard_normal(shape)
     innovations[:, 1:] *= math.sqrt(1 - coefficient**2)
-    return np.asarray(signal.lfilter([1.0], [1.0, -coefficient], innovations, axis=1), dtype=np.float64)
+    return np.asarray(scipy.signal.lfilter([1.0], [1.0, -coefficient], innovations, axis=1), dtype=np.float64)
 
 
 def _busy(rng: np.random.Generator, share: float, mean_runs: float, shape: tuple[int, int]) -> BoolArray:

@@ -37,6 +37,13 @@ class ExperimentTable:
             (experiment_id, purpose, subject, attempt, format_utc(now_utc())),
         )
 
+    def was_begun(self, experiment_id: str) -> bool:
+        """Say whether an experiment of that name was ever started."""
+        row = self._connection.execute(
+            "SELECT 1 FROM experiments WHERE experiment_id = ?", (experiment_id,)
+        ).fetchone()
+        return row is not None
+
     def last_subject(self, purpose: Purpose) -> str | None:
         """Return the subject of the experiment for a purpose that was started last, None before the first."""
         row = self._connection.execute(
@@ -110,6 +117,20 @@ class ExperimentTable:
             ).fetchone()
             if row is not None:
                 found[experiment_id] = ExperimentRecord.from_bytes(bytes(row[0]), place="store: experiments")
+        return found
+
+    def places(self, experiment_ids: Iterable[str]) -> dict[str, tuple[str | None, str | None]]:
+        """Return machine and device set of some finished experiments, without reading their samples."""
+        found = {}
+        for experiment_id in experiment_ids:
+            row = self._connection.execute(
+                "SELECT json_extract(CAST(record AS TEXT), '$.machine_sha256'), "
+                "json_extract(CAST(record AS TEXT), '$.lease.device_set') "
+                "FROM experiments WHERE experiment_id = ? AND record IS NOT NULL",
+                (experiment_id,),
+            ).fetchone()
+            if row is not None:
+                found[experiment_id] = (row[0], row[1])
         return found
 
     def unfinished(self) -> list[tuple[str, str]]:

@@ -9,13 +9,14 @@ from datetime import datetime
 from roundkit.core.clock import format_utc
 from roundkit.models.base import Provenance
 from roundkit.models.lane import Manifest, TicketState
-from roundkit.models.ledger import CommandLog, RejectCause, RejectedSubmission, TicketRecord
+from roundkit.models.ledger import BEYOND_THE_CAP, CommandLog, RejectCause, RejectedSubmission, TicketRecord
 from roundkit.models.verdict import VerdictRecord
 
 _COLUMNS = (
     "key, ticket, lane, sequence, manifest, manifest_digest, intake_utc, state, reject_cause, reject_detail, "
     "candidate_commit, candidate_tree, verdict, measured_utc, provenance"
 )
+_BEYOND = ", ".join("?" * len(BEYOND_THE_CAP))
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,10 @@ class TicketTable:
         """Count the distinct manifests that used up a lane's submission cap."""
         row = self._connection.execute(
             # By state, since that is what the index begins with.
-            "SELECT COUNT(*) FROM tickets WHERE lane = ?1 AND ("
+            "SELECT COUNT(*) FROM tickets WHERE lane = ? AND ("  # noqa: S608
             "state IN ('queued', 'measuring', 'measured') "
-            "OR (state = 'rejected' AND reject_cause NOT IN ('cap', 'late')))",
-            (lane,),
+            f"OR (state = 'rejected' AND reject_cause NOT IN ({_BEYOND})))",
+            (lane, *BEYOND_THE_CAP),
         ).fetchone()
         return int(row[0])
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from roundkit.agents import lane_boundary
+from roundkit.agents.grant import inherited
 from roundkit.agents.lane_boundary import Credential, LaneGrant
 from roundkit.agents.redaction import Redaction
-from roundkit.core.errors import refuse
 from roundkit.evidence import wave_layout as names
 from roundkit.host.confine import Mount, Network
 from roundkit.models.wave_plan import ModelPool, WavePlan
@@ -22,6 +22,8 @@ REQUESTS = INSIDE / "requests"
 LESSONS = INSIDE / "lessons"
 HOME = "home"
 """Folder of a shard that is its agent's home while it runs."""
+COPIES = f"{HOME}{lane_boundary.COPIES}"
+"""Folder of a shard with its agent's credentials while it runs."""
 EVENTS_VARIABLE = "ROUNDKIT_EVENTS"
 """Names the file that an agent appends its requests to."""
 
@@ -33,16 +35,14 @@ def inherited_values(plan: WavePlan, outside: Mapping[str, str]) -> dict[str, st
         Refused: ``key-missing``: a key is not set.
     """
     agent = plan.plan.draft.agent
-    missing = [name for name in agent.key_variables if not outside.get(name)]
-    if missing:
-        raise refuse(
-            "key-missing",
-            f"the drafter's environment has no {', '.join(missing)}",
-            place="draft.agent.key_variables",
-            remedy="set it for this command alone, e.g. by your password manager's `run` command",
-        )
-    wanted = (*agent.pass_variables, *agent.key_variables)
-    return {name: outside[name] for name in wanted if name in outside}
+    return inherited(
+        agent.key_variables,
+        agent.pass_variables,
+        outside,
+        outside_is="the drafter's environment",
+        place="draft.agent.key_variables",
+        alone="this command",
+    )
 
 
 def agent_network(plan: WavePlan) -> Network:
@@ -120,5 +120,5 @@ def shard_grant(
             "TMPDIR": str(lane_boundary.HOME),
         },
         network=agent_network(plan),
-        copies=home.with_name(f"{HOME}.credentials"),
+        copies=home.with_name(COPIES),
     )

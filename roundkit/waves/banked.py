@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.core.git import Repository
-from roundkit.models.wave_records import Draft
+from roundkit.models.wave_records import Draft, Key
 
 _CAMPAIGN = "Roundkit-Campaign"
 _PLAN = "Roundkit-Plan"
@@ -18,8 +18,6 @@ _RUN = "Roundkit-Run"
 _BANKED = "Roundkit-Banked"
 _REVERTS = "This reverts commit "
 _REVERTED = re.compile(rf"^{_REVERTS}([0-9a-f]{{40,64}})", re.MULTILINE)
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from roundkit.measure.trees import remove_tree
 from roundkit.models.wave_plan import CommitRules
 from roundkit.rounds.candidate import COMMITTER, COMMITTER_EMAIL
 from roundkit.rules.wave_collapse import has_collapsed, line_count
+from roundkit.waves.submodules import not_checked_out, submodule_among
 from roundkit.waves.tree_index import TreeIndex
 
 _SCRATCH = "roundkit-waves"
@@ -135,7 +136,8 @@ class Committer:
         head = self.head()
         try:
             dirty = [path for path in self._dirty(head) if self.owns(path)]
-            found = [path for path in dirty if not self._is_pending(path, pending)]
+            away = not_checked_out(self.repository, head, dirty)
+            found = [path for path in dirty if path not in away and not self._is_pending(path, pending)]
             restored = tuple(path for path in found if self._restore_if_collapsed(head, path))
             left = sorted(set(found) - set(restored))
             commit = self._commit_paths(head, left, tag) if left else None
@@ -155,6 +157,9 @@ class Committer:
             return f"its path {problem}"
         if not self.owns(path):
             return "its path is not among the plan's own"
+        parents = [path[:end] for end, letter in enumerate(path) if letter == "/"]
+        if (link := submodule_among(self.repository, [*parents, path])) is not None:
+            return f"{link} is a submodule"
         here = self.tree
         for part in path.split("/")[:-1]:
             here /= part
@@ -287,5 +292,10 @@ def git_folder(tree: Path) -> Path:
     """
     found = Repository(tree).git("rev-parse", "--absolute-git-dir", check=False)
     if found.exit_code:
-        raise refuse("no-tree", f"{tree} is no working tree of git: {found.error_tail}")
+        raise refuse(
+            "no-tree",
+            f"it is no working tree of git: {found.error_tail}",
+            place=str(tree),
+            remedy="put back the tree that the plan names",
+        )
     return Path(found.text)

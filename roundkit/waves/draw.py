@@ -14,9 +14,9 @@ from roundkit.host.confine import Mount
 from roundkit.measure.trees import remove_tree
 from roundkit.models.wave_calls import DrawAnswer, DrawRequest
 from roundkit.models.wave_plan import Band, LeverSet
-from roundkit.models.wave_records import Wave
+from roundkit.models.wave_records import Key, Wave
+from roundkit.rules.wave_caps import caps_of
 from roundkit.rules.wave_draw import (
-    Key,
     Known,
     NoDraw,
     Standing,
@@ -32,6 +32,7 @@ from roundkit.waves.command import TREE, Call, CommandProblem, ask_command
 from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.inputs import missing_inputs
 from roundkit.waves.parked import parked
+from roundkit.waves.shard_run import lever_of
 from roundkit.waves.telemetry import Credit, read_credit
 
 Banked = Callable[[Path], AbstractSet[Key]]
@@ -151,10 +152,22 @@ def _standing(folder: CampaignFolder, credit: Credit) -> Standing:
         credit_usd=credit.usd,
         now=now_utc(),
         stop=stop.is_asked(folder),
-        committed_micro_usd=sum(wave_micro_usd(plan, folder.read_wave(tag)) for tag in tags)
+        committed_micro_usd=sum(charged_micro_usd(folder, tag) for tag in tags)
         if plan.authorization is not None
         else 0,
     )
+
+
+def charged_micro_usd(folder: CampaignFolder, tag: str) -> int:
+    """Return a wave's worst case, and what its agents told of beyond that: the last answer of one can be."""
+    plan, wave = folder.plan.plan, folder.read_wave(tag)
+    lever = lever_of(folder, wave)
+    beyond = (
+        max(0, (end.micro_usd or 0) - caps_of(plan, lever, len(shard.targets)).micro_usd)
+        for shard, end in folder.shards(tag)
+        if end is not None
+    )
+    return wave_micro_usd(plan, wave) + sum(beyond)
 
 
 def _known(folder: CampaignFolder, waves: list[Wave], banked: Banked) -> Known:

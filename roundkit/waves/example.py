@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
-from roundkit.core.errors import refuse
+from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.files import whole_folder
 from roundkit.core.process import run
+from roundkit.core.progress import SILENT, Progress, Task
 from roundkit.core.resources import shipped
 
+_LOOK_S = 0.2
 _COMPILERS = ("cc", "gcc", "clang")
 
 
-def make_example(folder: Path, targets: int) -> None:
+def make_example(folder: Path, targets: int, *, progress: Progress = SILENT) -> None:
     """Make the tree, the tools and the plan of the example.
 
     Args:
         folder: A folder that does not exist yet.
         targets: How many functions.
+        progress: Shows how many of them there are.
 
     Raises:
         Refused: ``no-compiler``, ``exists``.
-        CommandFailed: something else went wrong.
+        OSError, RoundkitError: something else went wrong; nothing of it is there then.
     """
     if not any(map(shutil.which, _COMPILERS)):
         raise refuse(
@@ -33,4 +40,31 @@ def make_example(folder: Path, targets: int) -> None:
     if folder.exists():
         raise refuse("exists", f"{folder} exists", place=str(folder), remedy="name a folder that does not")
     script = shipped("templates") / "waves-c" / "make_example.py"
-    run([sys.executable, "-B", script, folder.resolve(), str(targets)])
+    with (
+        whole_folder(folder.resolve()) as partial,
+        progress.task("make functions", targets, "functions") as task,
+        _counted(partial / "tree/asm", task),
+    ):
+        done = run([sys.executable, "-B", script, partial, str(targets)], check=False)
+        if done.exit_code != 0:
+            # Its last line says what was wrong; what stands above is for whoever wrote the script.
+            why = (done.error_tail.splitlines() or [f"exit code {done.exit_code}"])[-1]
+            raise RoundkitError(f"the example cannot be made in {folder}: {why}")
+
+
+@contextmanager
+def _counted(folder: Path, task: Task) -> Iterator[None]:
+    """Show how many files the script has written into the folders of a folder, while it runs."""
+    ended = Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_S):
+            task.set(sum(1 for _ in folder.glob("*/*.s")))
+
+    thread = Thread(target=look, name="example")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from roundkit.core.errors import refuse
+from roundkit.core.errors import Refused, refuse, system_refusal
 from roundkit.core.files import atomic_write
 from roundkit.evidence import wave_layout as names
 from roundkit.models.base import Record
@@ -46,20 +46,28 @@ class CampaignFolder:
         """The frozen plan.
 
         Raises:
-            Refused: ``no-campaign``: there is none, or it cannot be read.
+            Refused: ``no-campaign``: there is none; ``not-permitted``: this user may not read it.
         """
         try:
             data = (self.root / names.PLAN).read_bytes()
+        except PermissionError as error:
+            raise Refused(system_refusal(error)) from error
         except OSError as error:
             raise refuse(
                 "no-campaign",
                 f"{self.root} holds no frozen campaign: {error.strerror}",
+                place=str(self.root),
                 remedy="freeze one: `roundkit waves run wave-plan.yaml --dir WAVE_DIR`",
             ) from error
         try:
             return WavePlan.from_bytes(data, place=names.PLAN)
         except ValidationError as error:
-            raise refuse("no-campaign", f"{names.PLAN} is no frozen plan: {error}") from error
+            raise refuse(
+                "no-campaign",
+                f"{names.PLAN} is no frozen plan: {error.errors()[0]['msg']}",
+                place=str(self.root / names.PLAN),
+                remedy="put back what `roundkit waves run` froze",
+            ) from error
 
     @cached_property
     def plan_sha256(self) -> str:
@@ -140,15 +148,37 @@ class CampaignFolder:
         return {row.tag for row in self.ledger() if row.mode == "wave"}
 
 
-def open_campaign(root: Path) -> CampaignFolder:
+def open_campaign(root: Path, *, changed_too: bool = False) -> CampaignFolder:
     """Return the folder of a frozen campaign.
 
+    Args:
+        root: The folder.
+        changed_too: Whether also one whose plan was edited since, to stop it.
+
     Raises:
-        Refused: ``no-campaign``.
+        Refused: ``no-campaign``; ``plan-changed``: its waves were drawn by another plan.
     """
     folder = CampaignFolder(root.resolve())
     _ = folder.plan
+    if not changed_too:
+        check_plan(folder)
     return folder
+
+
+def check_plan(folder: CampaignFolder) -> None:
+    """Check that the plan still is what earlier waves were drawn by.
+
+    Raises:
+        Refused: ``plan-changed``.
+    """
+    for tag in folder.tags()[-1:]:
+        if folder.read_wave(tag).plan_sha256 != folder.plan_sha256:
+            raise refuse(
+                "plan-changed",
+                f"wave {tag} was drawn by another plan than this is now",
+                place=str(folder.at(names.PLAN)),
+                remedy="put the frozen plan back, or freeze the campaign anew in another folder",
+            )
 
 
 def read_record(path: Path, model: type[R]) -> R | None:

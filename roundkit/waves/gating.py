@@ -16,7 +16,7 @@ from roundkit.core.progress import Progress
 from roundkit.measure.trees import remove_tree
 from roundkit.models.wave_calls import GateAnswer, GateRequest
 from roundkit.models.wave_gate import GateReject, GroupResult
-from roundkit.models.wave_records import Draft, Target
+from roundkit.models.wave_records import Draft, Key, Target
 from roundkit.rules.wave_batches import Answer, Batch, Outcome, batches
 from roundkit.waves.calls import Calls
 from roundkit.waves.commit import git_folder
@@ -83,7 +83,7 @@ class Gating:
         return [results[group] for group in wanted] if len(results) == len(wanted) else None
 
     @cached_property
-    def _targets(self) -> dict[tuple[str, str], Target]:
+    def _targets(self) -> dict[Key, Target]:
         return {target.key: target for target in self.run.owners.targets}
 
     def _known(self, group: str) -> GroupResult | None:

@@ -6,12 +6,11 @@ from typing import Literal
 
 from roundkit.core.files import atomic_write
 from roundkit.evidence import wave_layout as names
-from roundkit.host.confine import Mount
 from roundkit.models.wave_calls import HarvestAnswer, HarvestRequest
 from roundkit.models.wave_gate import GateRun
 from roundkit.waves.calls import DRAFTS, Calls
+from roundkit.waves.draft_calls import ask_about_drafts
 from roundkit.waves.run_folder import RunFolder
-from roundkit.waves.staging import lay_out, new_folder
 
 
 def harvest(calls: Calls, run: RunFolder) -> tuple[Literal["done", "failed", "none"], str | None]:
@@ -31,19 +30,13 @@ def harvest(calls: Calls, run: RunFolder) -> tuple[Literal["done", "failed", "no
     if command is None or not banked:
         return "none", None
     keys = {(draft.group, draft.name) for draft in banked}
-    folder = new_folder(run.staging, "harvest")
-    laid = lay_out(folder / "drafts", ((draft.path, run.store.get(draft.sha256)) for draft in banked))
     request = HarvestRequest(
         tag=run.run.tag,
         targets=tuple(target for target in run.owners.targets if target.key in keys),
         drafts=banked,
         folder=str(DRAFTS),
     )
-    called = calls.ask(
-        "harvest", command, request, HarvestAnswer,
-        folder=folder / "call", log=run.log("harvest"), staging=lay_out(folder / "staging", ()),
-        readable=(Mount(laid, DRAFTS),),
-    )  # fmt: skip
+    called = ask_about_drafts(calls, run, "harvest", command, request, HarvestAnswer)
     if called.answer is None:
         return "failed", called.failure
     lessons = campaign.at(names.LESSONS)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from roundkit.core.beneath import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, openat2
 from roundkit.measure.trees import make_parents
-from roundkit.models.wave_records import Target
+from roundkit.models.wave_records import Key, Target
 
 _RESOLVE = BENEATH | NO_SYMLINKS | NO_MAGICLINKS
 _READABLE = 0o644
 
 
-def missing_inputs(tree: Path, targets: Iterable[Target]) -> set[tuple[str, str]]:
+def missing_inputs(tree: Path, targets: Iterable[Target]) -> set[Key]:
     """Return the keys of the targets whose input is no regular file of the tree."""
     missing = set()
     with _opened(tree) as top:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from roundkit.evidence import wave_layout as names
-from roundkit.rounds.locks import describe_holder, hold_lock, is_held
+from roundkit.rounds.locks import hold_lock, is_held
 from roundkit.waves.folder import CampaignFolder
 
 Half = Literal["drafter", "gater", "run"]
@@ -38,8 +38,3 @@ def hold(folder: CampaignFolder, half: Half) -> Iterator[None]:
 def runs(folder: CampaignFolder, half: Half) -> bool:
     """Say whether that half runs now."""
     return is_held(folder.at(_LOCKS[half]))
-
-
-def holder(folder: CampaignFolder, half: Half) -> str:
-    """Name the process that runs it, or was the last to."""
-    return describe_holder(folder.at(_LOCKS[half]))

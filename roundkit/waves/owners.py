@@ -9,8 +9,8 @@ from typing import Any, Literal
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import now_utc
 from roundkit.evidence import wave_layout as names
-from roundkit.models.wave_records import Draft, Rejected, Shard, Target
-from roundkit.rules.wave_owners import Key, Unowned, is_draft, owner_of
+from roundkit.models.wave_records import Draft, Key, Rejected, Shard, Target
+from roundkit.rules.wave_owners import Unowned, is_draft, owner_of
 from roundkit.rules.wave_pick import in_order, without_repeats
 from roundkit.rules.wave_steps import Identity
 from roundkit.waves.folder import CampaignFolder

@@ -90,6 +90,8 @@ def run_both(folder: CampaignFolder, *, say: Callable[[str], None]) -> int:
             for half in halves:
                 _look(folder, half, halves, say)
             time.sleep(_POLL_S)
+    if passed_on:
+        say("stopped as asked; the same command goes on with the campaign")
     return 0 if all(half.process.returncode == 0 for half in halves) else 1
 
 

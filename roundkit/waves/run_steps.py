@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from roundkit.core.clock import now_utc
@@ -21,18 +21,19 @@ from roundkit.models.wave_gate import (
     RejectRows,
     RunEnd,
 )
-from roundkit.models.wave_records import Draft, LedgerRow, Rejected, Target
+from roundkit.models.wave_records import Draft, Key, LedgerRow, Rejected, Target
 from roundkit.rules.wave_pick import by_target, counts, shared_outputs
 from roundkit.rules.wave_steps import STEPS, Identity, Step, next_step
-from roundkit.waves.banked import BankCommit, bank_commits, bank_message, banked_keys
+from roundkit.waves.banked import banked_keys
 from roundkit.waves.calls import Calls
 from roundkit.waves.commit import Committer
 from roundkit.waves.gating import Gating
 from roundkit.waves.harvest import harvest
 from roundkit.waves.ledger import append_once, append_rejects, compose_row
-from roundkit.waves.owners import BANKED, collect_owned, collect_parked, reject_row
+from roundkit.waves.owners import collect_owned, collect_parked, reject_row
 from roundkit.waves.parked import park, take_up
 from roundkit.waves.prefilter import prefilter
+from roundkit.waves.run_bank import RunBank
 from roundkit.waves.run_folder import RunFolder, earlier_of, runs_of
 from roundkit.waves.scoring import pick_best
 
@@ -194,14 +195,16 @@ class RunOfGate:
         targets = self._targets()
         right = [draft for group in self.folder.gate.groups for draft in group.banked]
         pending = {targets[draft.group, draft.name].output: draft.sha256 for draft in right}
-        known = self._bank_of_this_run()
+        bank = RunBank(self.folder, self.committer, self.mark)
+        known = bank.known()
         found = self.committer.commit_found(self._tag, pending)
-        refused: list[Rejected] = []
-        banked = self._unbanked(right, known, refused)
+        banked, refused = bank.left(right, known)
         commit = None if known is None else known.commit
         if banked and known is None:
             banked = self._fitting(banked, refused)
-            commit = self._bank(banked, targets) if banked else None
+            if banked:
+                commit = bank.make(banked, targets)
+                self._say(f"{len(banked)} banked: {commit}")
         return CommitStep(
             commit=commit,
             found=found.commit,
@@ -210,48 +213,6 @@ class RunOfGate:
             refused=tuple(refused),
             took_s=_since(began_s),
         )
-
-    def _unbanked(
-        self, right: Sequence[Draft], known: BankCommit | None, refused: list[Rejected]
-    ) -> list[Draft]:
-        """Return what this run banks: of its own commit all that it names, else what nobody has banked."""
-        campaign = self.folder.campaign
-        if known is not None:
-            return [draft for draft in right if (draft.group, draft.name, draft.sha256) in known.banked]
-        others = banked_keys(campaign.tree, campaign.plan.plan.campaign_id)
-        refused += [
-            reject_row(self._tag, "gate", draft, BANKED)
-            for draft in right
-            if (draft.group, draft.name) in others
-        ]
-        return [draft for draft in right if (draft.group, draft.name) not in others]
-
-    def _bank(self, banked: Sequence[Draft], targets: dict[tuple[str, str], Target]) -> str:
-        campaign, run = self.folder.campaign, self.folder.run
-        files = {
-            targets[draft.group, draft.name].output: self.folder.store.get(draft.sha256) for draft in banked
-        }
-        message = bank_message(
-            campaign.plan.plan.campaign_id, campaign.plan_sha256, run.tag, run.number, banked
-        )
-        self.committer.write(files)
-        self.mark("tree written")
-
-        def known() -> str | None:
-            found = self._bank_of_this_run()
-            return None if found is None else found.commit
-
-        commit = self.committer.bank(files, message, known)
-        self.mark("committed")
-        self._say(f"{len(banked)} banked: {commit}")
-        return commit
-
-    def _bank_of_this_run(self) -> BankCommit | None:
-        """Return the commit that a killed gater made of this run, if it came so far."""
-        campaign, run = self.folder.campaign, self.folder.run
-        own = (campaign.plan_sha256, run.tag, run.number)
-        commits = bank_commits(campaign.tree, campaign.plan.plan.campaign_id)
-        return next((each for each in commits if (each.plan_sha256, each.tag, each.run) == own), None)
 
     def _harvest(self, began_s: float) -> HarvestStep:
         state, failure = harvest(self.calls, self.folder)
@@ -294,7 +255,7 @@ class RunOfGate:
             if row.group is not None and row.name is not None and row.sha256 is not None:
                 yield row.group, row.name, row.sha256
 
-    def _targets(self) -> dict[tuple[str, str], Target]:
+    def _targets(self) -> dict[Key, Target]:
         return {target.key: target for target in self.folder.owners.targets}
 
     @property

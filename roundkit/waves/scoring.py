@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from roundkit.host.confine import Mount
 from roundkit.models.wave_calls import PrefilterRequest, ScoreAnswer
 from roundkit.models.wave_plan import WaveCommand
 from roundkit.models.wave_records import Draft, Target
 from roundkit.rules.wave_pick import best
 from roundkit.waves.calls import DRAFTS, Calls
+from roundkit.waves.draft_calls import ask_about_drafts
 from roundkit.waves.run_folder import RunFolder
-from roundkit.waves.staging import lay_out, new_folder
 
 Contest = tuple[Target, Sequence[Draft]]
 """A target and its attempts, in their order."""
@@ -46,12 +45,8 @@ def pick_best(calls: Calls, run: RunFolder, contests: Sequence[Contest]) -> list
 
 def _scored(calls: Calls, run: RunFolder, command: WaveCommand, contest: Contest) -> Draft:
     target, attempts = contest
-    folder = new_folder(run.staging, f"score-{target.name}")
-    laid = lay_out(folder / "drafts", ((draft.path, run.store.get(draft.sha256)) for draft in attempts))
     request = PrefilterRequest(tag=run.run.tag, drafts=tuple(attempts), targets=(target,), folder=str(DRAFTS))
-    called = calls.ask(
-        "score", command, request, ScoreAnswer,
-        folder=folder / "call", log=run.log("score"), staging=lay_out(folder / "staging", ()),
-        readable=(Mount(laid, DRAFTS),),
-    )  # fmt: skip
+    called = ask_about_drafts(
+        calls, run, "score", command, request, ScoreAnswer, folder=f"score-{target.name}"
+    )
     return best(attempts, None if called.answer is None else called.answer.scores)

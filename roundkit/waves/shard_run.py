@@ -21,13 +21,16 @@ from roundkit.measure.trees import copy_tree, make_folder, remove_tree
 from roundkit.models.wave_plan import LeverSet, ModelPool
 from roundkit.models.wave_records import Shard, ShardEnd, ShardTask, Slice, Wave
 from roundkit.models.wave_traffic import RequestEvent
+from roundkit.rules.wave_caps import caps_of
 from roundkit.rules.wave_traffic import use_of
-from roundkit.waves.agent_place import HOME, LESSONS, redaction_of, shard_argv, shard_grant
+from roundkit.waves.agent_place import COPIES, HOME, LESSONS, redaction_of, shard_argv, shard_grant
 from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.inputs import copy_inputs
 
 LOST = "lost"
 NOT_STARTED = "not-started"
+BUDGET = "budget"
+"""It told of more than its caps, and was ended for that."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ def prepare_shard(folder: CampaignFolder, wave: Wave, slice_: Slice) -> Shard:
     keys = {(key.group, key.name) for key in slice_.targets}
     targets = tuple(target for target in wave.targets if target.key in keys)
     copy_inputs(folder.tree, targets, place / names.INPUTS)
-    lever = _lever(folder, wave)
+    lever = lever_of(folder, wave)
+    each = caps_of(plan, lever, 1)
     task = ShardTask(
         tag=wave.tag,
         shard=slice_.index,
@@ -86,8 +90,8 @@ def prepare_shard(folder: CampaignFolder, wave: Wave, slice_: Slice) -> Shard:
         model=slice_.model,
         levers=lever.levers,
         turn_tokens=plan.draft.turn_tokens,
-        turns=plan.draft.turns if lever.turns is None else lever.turns,
-        micro_usd=plan.draft.micro_usd if lever.micro_usd is None else lever.micro_usd,
+        turns=each.turns,
+        micro_usd=each.micro_usd,
         lessons=None if _lessons(folder, wave.tag) is None else str(LESSONS),
         targets=targets,
     )
@@ -125,6 +129,7 @@ class ShardRun:
         self._ended_utc = shard.started_utc
         self._execution: Execution | None = None
         self._error: BaseException | None = None
+        self._spent: str | None = None
         self._stop_read, self._stop_write = os.pipe2(os.O_CLOEXEC)
         self._thread = threading.Thread(
             target=self._run, name=f"shard-{shard.tag}-{shard.index}", daemon=True
@@ -143,6 +148,12 @@ class ShardRun:
         """End the agent as soon as possible."""
         with suppress(OSError):
             os.write(self._stop_write, b"x")
+
+    def end_spent(self, what: str) -> None:
+        """End the agent, since it told of more than it may use."""
+        if self._spent is None:
+            self._spent = what
+            self.end_now()
 
     def wait(self) -> None:
         """Wait until nothing of the agent is left."""
@@ -163,13 +174,14 @@ class ShardRun:
             said = filter(None, (execution.stdout_tail, execution.stderr_tail))
             log = "\n".join(map(self._setting.redaction.cut_text, said))
             atomic_write(place / names.AGENT_LOG, log.encode("utf-8", "replace"))
+        reason, detail = self._why()
         end = ShardEnd(
             tag=self.shard.tag,
             index=self.shard.index,
             ended_utc=self._ended_utc,
-            end_reason=NOT_STARTED if execution is None else execution.end_reason,
+            end_reason=reason,
             exit_code=None if execution is None else execution.exit_code,
-            detail=str(self._error or "") if execution is None else execution.detail,
+            detail=detail,
             truncated_turns=use.truncated_turns,
             turns=use.turns,
             micro_usd=use.micro_usd,
@@ -178,6 +190,14 @@ class ShardRun:
         remove_tree(place / HOME)
         atomic_write(place / names.END, end.to_bytes())
         return end
+
+    def _why(self) -> tuple[str, str]:
+        """Return why its agent ended, with one line more."""
+        if self._execution is None:
+            return NOT_STARTED, str(self._error or "")
+        if self._execution.end_reason == "stopped" and self._spent is not None:
+            return BUDGET, self._spent
+        return self._execution.end_reason, self._execution.detail
 
     def close(self) -> None:
         """Let go of what the run needed."""
@@ -227,6 +247,9 @@ def record_lost(folder: CampaignFolder, shard: Shard, events: list[RequestEvent]
         micro_usd=use.micro_usd,
         tokens=use.tokens,
     )
+    # Nobody was there to take them away when its agent died.
+    for left in (HOME, COPIES):
+        remove_tree(place / left)
     atomic_write(place / names.END, end.to_bytes())
 
 
@@ -236,7 +259,8 @@ def _last_sign(shard: Shard, place: Path) -> datetime:
     return max(shard.started_utc, min(now_utc(), datetime.fromtimestamp(max(signs), UTC)))
 
 
-def _lever(folder: CampaignFolder, wave: Wave) -> LeverSet:
+def lever_of(folder: CampaignFolder, wave: Wave) -> LeverSet:
+    """Return the lever set of a wave."""
     return next(lever for lever in folder.plan.plan.lever_sets if lever.id == wave.lever_set)
 
 

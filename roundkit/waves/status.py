@@ -11,9 +11,9 @@ from roundkit.models.wave_records import DrafterState, LedgerRow
 from roundkit.models.wave_traffic import WaveTraffic, WorkerDecision, WorkerStep
 from roundkit.rules.wave_fleet import FleetUse, fleet_use
 from roundkit.waves import stop
+from roundkit.waves.drafter_state import read_state
 from roundkit.waves.folder import CampaignFolder, read_record
 from roundkit.waves.locks import runs
-from roundkit.waves.state import read_state
 
 WaveState = Literal["drawn", "drafting", "waiting", "gated"]
 
@@ -105,11 +105,6 @@ def read_status(folder: CampaignFolder) -> CampaignStatus:
         fleet=fleet_use(intervals),
         waves=tuple(waves),
     )
-
-
-def shard_intervals(folder: CampaignFolder) -> list[tuple[float, float]]:
-    """Return when each shard began and ended, in seconds since the epoch; one that runs ends now."""
-    return [interval for tag in folder.tags() for interval in _wave_intervals(folder, tag)[0]]
 
 
 def _wave_status(

@@ -94,6 +94,8 @@ class _Reader:
         folder: Where it lies; its agent may have put anything there.
         shard: Whose it is.
         skip: Events that an earlier drafter collected already.
+        turns: Answers so far; as nothing is ever taken back from a file that was read, they only grow.
+        micro_usd: What those told of their cost.
     """
 
     folder: Path
@@ -103,6 +105,8 @@ class _Reader:
     rest: bytes = b""
     bad_lines: int = 0
     overlong: bool = False
+    turns: int = 0
+    micro_usd: int = 0
     events: list[RequestEvent] = field(default_factory=list)
 
     def read(self, until_s: float) -> Iterator[RequestEvent]:
@@ -125,6 +129,8 @@ class _Reader:
             self.bad_lines += 1
             return
         self.events.append(event)
+        self.turns += event.event == "answer"
+        self.micro_usd += event.micro_usd or 0
         if self.skip:
             self.skip -= 1
         else:
@@ -202,6 +208,11 @@ class EventCollector:
         reader.end()
         self._save()
         return reader.events
+
+    def used(self, shard: Shard) -> tuple[int, int]:
+        """Return how many turns a shard has told of by now, and what they cost at least, in micro-USD."""
+        reader = self._readers[shard.tag, shard.index]
+        return reader.turns, reader.micro_usd
 
     def of_wave(self, tag: str) -> tuple[list[RequestEvent], int]:
         """Return a wave's events so far, and how many lines were none."""

@@ -10,8 +10,8 @@ from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused
 from roundkit.rounds import control
 from roundkit.rounds.background import start_close, start_serve
+from roundkit.rounds.control_room import Room, read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import Room, read_room
 from roundkit.widgets.pieces import Piece, moment, sentence, together
 
 PAUSED_HERE = "paused in the control room"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from roundkit.models.ledger import RoundLedger
 from roundkit.rounds.close import CloseOutcome, close
+from roundkit.rounds.control_room import read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import read_room
 from roundkit.rounds.serve import ServeOutcome, serve
 from roundkit.widgets import pieces
 from roundkit.widgets import room_views as views

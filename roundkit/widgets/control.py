@@ -13,8 +13,8 @@ import ipywidgets as widgets
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused, refuse
 from roundkit.rounds.background import log_tail
+from roundkit.rounds.control_room import Room, read_pulse, read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import Room, read_pulse, read_room
 from roundkit.widgets import room_views as views
 from roundkit.widgets.actions import ACTIONS, STOP_LANE, Action, perform, refusal_sentences
 from roundkit.widgets.pieces import Piece, folded, listing, sentence, styled, titled, together

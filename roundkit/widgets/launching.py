@@ -6,9 +6,9 @@ from pathlib import Path
 
 from roundkit.models.lane import LaunchLane, LaunchManifest
 from roundkit.rounds.background import CommandEnded, start_drivers
+from roundkit.rounds.control_room import read_room
 from roundkit.rounds.launch import launch
-from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import read_room
+from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.widgets import pieces
 from roundkit.widgets import room_views as views
 from roundkit.widgets.pieces import Piece, Row
@@ -25,8 +25,11 @@ def launch_lanes(round_dir: str | Path, digest: str = "") -> LaunchManifest:
     Raises:
         Refused: another plan was posted, the deadline has passed, or the round cannot be launched.
     """
+    folder = _folder(round_dir)
+    # Before a bar is shown: of a wrong folder its cell shows the sentence alone.
+    read_plan(folder)
     with notebook_progress() as progress:
-        return launch(_folder(round_dir), posted_digest=digest or None, progress=progress)
+        return launch(folder, posted_digest=digest or None, progress=progress)
 
 
 def lane_table(round_dir: str | Path, manifest: LaunchManifest) -> Piece:

@@ -43,7 +43,7 @@ def draft_round(campaign: str | Path, round_file: str | Path, propose: int) -> P
     if drafted:
         draft = propose_round(Path(campaign), propose, core=max(os.sched_getaffinity(0)))
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, draft)
+        atomic_write(path, draft.content)
     if not path.is_file():
         return pieces.sentence(f"There is no {path.name} yet.", "bad", remedy="set `propose` to draft one")
     text = path.read_text(encoding="utf-8", errors="replace")

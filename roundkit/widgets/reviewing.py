@@ -10,6 +10,7 @@ import ipywidgets as widgets
 
 from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.core.resources import near
+from roundkit.pilots.folder import frozen_kind
 from roundkit.pilots.packet import DIFF, RUBRIC, Packet, all_packets, find_packet
 from roundkit.pilots.review import ReviewState, finish_review, mark_review, read_state, start_review
 from roundkit.widgets.actions import refusal_sentences
@@ -184,8 +185,9 @@ def _folder(pilot: str | Path) -> Path:
             "no-pilot",
             f"there is no folder {Path(pilot).name!r}",
             place="pilot",
-            remedy="give the path of a pilot's folder, which holds plan.json",
+            remedy="give the folder that `roundkit pilot prepare` made, which holds plan.json",
         )
+    frozen_kind(found)
     return found
 
 

@@ -10,7 +10,8 @@ from roundkit.host.lease import LeaseHolder
 from roundkit.models.lane import TicketState, TicketStatus
 from roundkit.models.ledger import CompositionStep, RerunRecord
 from roundkit.models.round_plan import FrozenLane
-from roundkit.rounds.room import Closing, Room, next_deadline
+from roundkit.rounds.closing import Closing
+from roundkit.rounds.control_room import Room, next_deadline
 from roundkit.rules.attempts import LaneAccount
 from roundkit.widgets import pieces
 from roundkit.widgets.pieces import Content, Markup, Piece, Row
@@ -77,7 +78,7 @@ def tickets(room: Room) -> Piece:
     ordered = sorted(waiting, key=lambda row: _OPEN.index(row[1].state)) + ended
     left = len(ordered) - MOST_TICKETS
     rows = [_ticket_row(lane, ticket) for lane, ticket in ordered[:MOST_TICKETS]]
-    headings = ("lane", "ticket", "state", "verdict", "#gain", "~why")
+    headings = ("lane", "ticket", "state", "verdict", "#gain", "95 % interval", "~why")
     found = pieces.table("Tickets", headings, rows, empty="No lane has handed over anything yet.")
     if left <= 0:
         return found
@@ -137,7 +138,8 @@ def composition(closing: Closing) -> Piece:
 def _ticket_row(lane: str, ticket: TicketStatus) -> Row:
     why = ticket.detail or ticket.reason or ""
     name = pieces.code(ticket.ticket)
-    return (lane, name, ticket.state, pieces.verdict(ticket.verdict), pieces.percent(ticket.gain), why)
+    gain, ends = pieces.percent(ticket.gain), interval(ticket.low, ticket.high)
+    return (lane, name, ticket.state, pieces.verdict(ticket.verdict), gain, ends, why)
 
 
 def _lane_row(room: Room, account: LaneAccount, now: datetime) -> Row:

@@ -33,7 +33,7 @@ def main() -> None:
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     if compiler() is None:
         raise SystemExit("there is no C compiler (cc, gcc or clang): install one, e.g. Debian's gcc")
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     tree, tools = folder / "tree", folder / "tools"
     for name in ("asm", "include", "ref", "src"):
         (tree / name).mkdir(parents=True)

@@ -215,9 +215,6 @@ def test_claude_counts_a_message_once_and_believes_the_result_at_the_end() -> No
     assert (result.usage.tokens.total, result.usage.micro_usd, result.usage.model) == (16, 2, "big, small")
 
 
-# -- a gateway in place of a clone
-
-
 def with_gateway(**agent: Any) -> AgentTask:
     gateway = Gateway(
         ("/usr/bin/python3", "/pilot/gateway/shim.py"), (Mount(Path("/g"), Path("/pilot/gateway")),)
@@ -243,9 +240,6 @@ def test_a_task_with_a_gateway_gets_it_and_no_tools_of_the_harness_itself() -> N
     command = DRIVERS["command"].command(with_gateway(command=template))
     assert command.argv[-1] == str(HOME / command.files[0].at)
     assert command.files[0].content == written.content
-
-
-# -- keys and logs
 
 
 @given(before=st.binary(max_size=50), after=st.binary(max_size=50), cut=st.integers(0, 200))

@@ -124,6 +124,73 @@ def test_a_total_that_shrinks_takes_nothing_back() -> None:
     assert codex.poll(lambda pattern, size: [rollout.encode()]) == "budget"
 
 
+DONE = {
+    "codex": {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}},
+    "claude": {"type": "result", "subtype": "success", "is_error": False, "total_cost_usd": 0.0,
+               "modelUsage": {"m": {"inputTokens": 1, "outputTokens": 1}}},
+}  # fmt: skip
+
+
+def told(harness: str, amount: int) -> StateReader:
+    """What the tool's own file says of an amount of tokens in and out."""
+    usage = {"input_tokens": amount, "output_tokens": amount}
+    row: dict[str, Any] = {"payload": {"type": "token_count", "info": {"total_token_usage": usage}}}
+    if harness == "claude":
+        row = {"type": "assistant", "message": {"id": "m1", "usage": usage}}
+    return lambda pattern, size: [json.dumps(row).encode()]
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+def test_d02_a_forged_word_of_the_end_lifts_no_cap(harness: HarnessName) -> None:
+    meter = meter_of(harness, caps=LaneBudget(tokens=1000))
+    meter.read(json.dumps({"type": "thread.started", "thread_id": SESSION, "session_id": SESSION}))
+    # A tool that has ended its turn has a moment to go, even at its cap.
+    assert meter.read(json.dumps(DONE[harness])) is None
+    assert meter.poll(told(harness, 600)) is None
+    assert meter.read(json.dumps(DONE[harness])) is None
+    assert meter.poll(told(harness, 600)) == "budget"
+    # Saying it again and again gains nothing.
+    assert meter.read(json.dumps(DONE[harness])) == "budget"
+    result = meter.result(ended(state=told(harness, 5)))
+    assert (result.end_reason, result.usage.tokens.total) == ("exited", 1200)
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+def test_d02_a_complete_turn_at_its_cap_ends_by_itself(harness: HarnessName) -> None:
+    meter = meter_of(harness, caps=LaneBudget(tokens=2))
+    assert meter.read(json.dumps(DONE[harness])) is None
+    assert meter.poll(lambda pattern, size: []) is None
+    assert meter.result(ended()).end_reason == "exited"
+
+
+def test_d02_another_session_than_the_first_is_none_of_the_tools() -> None:
+    meter, asked = meter_of("codex", caps=LaneBudget(tokens=1000)), []
+    for thread in (SESSION, "another-session"):
+        meter.read(json.dumps({"type": "thread.started", "thread_id": thread}))
+    meter.poll(lambda pattern, size: asked.append(pattern) or [])
+    assert [SESSION in pattern for pattern in asked] == [True]
+
+
+@EACH
+def test_d02_files_that_an_agent_empties_take_nothing_back(harness: HarnessName) -> None:
+    rule = RULE.model_copy(update={"of": "usage.jsonl"})
+    meter = meter_of(harness, rule=rule)
+    meter.read(json.dumps({"type": "thread.started", "thread_id": SESSION, "session_id": SESSION}))
+    row = {"in": 600, "out": 600, "n": 3}
+    full = (lambda pattern, size: [json.dumps(row).encode()]) if harness == "command" else told(harness, 600)
+    meter.poll(full)
+    meter.poll(lambda pattern, size: [])
+    usage = meter.result(ended()).usage
+    assert (usage.tokens.total, usage.turns) == (1200, 3 if harness == "command" else 1)
+
+
+def test_a_failure_after_a_forged_end_is_a_failure() -> None:
+    meter = meter_of("codex")
+    for row in (DONE["codex"], {"type": "turn.failed", "error": {"message": "529 Overloaded"}}):
+        meter.read(json.dumps(row))
+    assert meter.result(ended(exit_code=1)).end_reason == "provider-error"
+
+
 def test_a_line_separator_within_a_row_does_not_hide_its_tokens() -> None:
     usage = {"input_tokens": 70, "output_tokens": 30}
     message = {"id": "m1", "usage": usage, "content": [{"type": "text", "text": "one\u2028two\x85three"}]}

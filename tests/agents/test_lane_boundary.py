@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import psutil
 import pytest
+from support.loopback import Quiet, served
 from support.synthetic import campaign_repo, knob, reachable_folder
 
 from roundkit.agents.lane_boundary import HOME, Credential, HomeFile, LaneFacts, bound_lane, lane_grant
@@ -270,20 +271,15 @@ def test_a_driver_may_write_a_file_that_its_agent_cannot_change(lane: Lane) -> N
 def provider() -> Iterator[int]:
     """Stand for a provider on the host's loopback, and return its port."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"a completion")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with served(Handler) as port:
+        yield port
 
 
 def test_c14_an_agent_reaches_its_provider_where_the_plan_names_it(lane: Lane, provider: int) -> None:
@@ -306,6 +302,7 @@ def test_git_may_be_writable_where_the_plan_says_so(lane: Lane) -> None:
     refused = lane.run("/bin/sh", "-c", commit)
     allowed = lane.run("/bin/sh", "-c", commit, facts=replace(lane.facts, git_read_only=False))
 
+    assert "Read-only file system" in refused.stderr_tail
     assert refused.exit_code != 0
     assert allowed.stdout_tail == "x\n", allowed
 

@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 import pytest
-from support.sample_evidence import NO_GAIN_LANES, export_sample, sample_round
+from support.sample.lanes import NO_GAIN_LANES
+from support.sample_evidence import export_sample, sample_round
 
 from roundkit.analysis import TABLES, Ledgers, charts, check_frame, load
 from roundkit.analysis.columns import schema_of
@@ -166,7 +167,9 @@ def test_charts_of_nothing_are_drawn(ledgers: Ledgers) -> None:
         "aa_checks": charts.aa_history,
         "devices": charts.device_timeline,
     }.items():
-        draw(getattr(ledgers, table).head(0)).to_dict()
+        chart = draw(getattr(ledgers, table).head(0))
+        assert rows_in(chart) == [], table
+        assert chart.to_dict()["title"]["subtitle"], table
 
 
 def test_fault_30_many_tickets_are_summed_up_and_the_chart_says_so(ledgers: Ledgers) -> None:

@@ -65,6 +65,15 @@ def test_branches_count_every_ticket_when_they_are_summed_up(ledgers: Ledgers) -
     assert sum(row["tickets"] for row in rows) == many(ledgers.tickets).collect().height
 
 
+def test_the_branches_of_a_round_leave_one_first_incumbent(ledgers: Ledgers) -> None:
+    lanes, tickets = ledgers.lanes.collect(), ledgers.tickets.collect()
+    names = [pl.lit(name).alias("round") for name in ("r1", "r2")]
+    both = (pl.concat([frame.with_columns(name) for name in names]).lazy() for frame in (lanes, tickets))
+    (rows,) = charts.branch_layout(*both).to_dict()["datasets"].values()
+    assert len({row["lane"] for row in rows}) > 1
+    assert [row["round"] for row in rows if row["_origin"]] == ["r1", "r2"]
+
+
 def test_promise_and_rerun_of_many_rounds_are_points_about_a_line(ledgers: Ledgers) -> None:
     few = many(ledgers.rounds).head(20)
     spec = charts.ticket_against_rerun(few).to_dict()

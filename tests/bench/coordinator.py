@@ -10,14 +10,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
+from bench.one_ticket import manifest_of, renamed, serve_one_ticket
 from bench.result import Figure, environment
-from support.synthetic import campaign_repo, knob, reachable_folder, scripted_lane
+from support.synthetic import campaign_repo, knob, reachable_folder
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import now_utc
@@ -44,7 +44,8 @@ def measure(tiny: bool) -> Iterator[Figure]:
     """Yield the time per ticket at the larger store, and its ratio to the smaller one's."""
     small, large, new = (4, 12, 4) if tiny else (100, 10_000, 24)
     with reachable_folder() as home, environment({LEASE_ROOT_VARIABLE: str(home / "leases")}):
-        folder, record = _round_with_one_ticket(home)
+        folder, records = serve_one_ticket(home, campaign_repo(home, LANES), aa_interval=1_000_000)
+        record = records["ticket"]
         costs = {}
         for number, stored in enumerate((small, large)):
             _fill(folder, record, stored)
@@ -94,28 +95,11 @@ class RecordPool:
     ) -> Future[ExperimentRecord]:
         assert request.purpose == "ticket"
         future: Future[ExperimentRecord] = Future()
-        future.set_result(_renamed(self._record, request.experiment_id, request.subject, request.lane))
+        future.set_result(renamed(self._record, request.experiment_id, request.subject, request.lane))
         return future
 
     def close(self) -> None:
         pass
-
-
-def _round_with_one_ticket(home: Path) -> tuple[RoundFolder, ExperimentRecord]:
-    """Serve one real ticket, after a real A/A check, and return its experiment."""
-    repo = campaign_repo(home, LANES)
-
-    def edit(draft: Any) -> None:
-        draft["aa_interval"] = 1_000_000
-        for lane in draft["lanes"]:
-            lane["submission_cap"] = 1_000_000
-
-    repo.edit_round(edit)
-    folder, _ = repo.launched(home / "round")
-    scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.5)})
-    serve(folder, until="idle", report=lambda _: None)
-    with open_store(folder.database, read_only=True) as store:
-        return folder, next(one for one in store.experiments.records() if one.purpose == "ticket")
 
 
 def _fill(folder: RoundFolder, record: ExperimentRecord, total: int) -> None:
@@ -129,7 +113,7 @@ def _fill(folder: RoundFolder, record: ExperimentRecord, total: int) -> None:
     with open_store(folder.database) as store, store.transaction():
         for number in range(store.tickets.count(), total):
             lane = LANES[number % len(LANES)]
-            manifest = _manifest(lane, f"stored {number}".encode())
+            manifest = manifest_of(lane, f"stored {number}".encode())
             key = ticket_key(plan.digest(), lane, manifest.content_digest())
             name = ticket_name(plan.round_id, lane, key)
             # Names have eight digits: some two of 10,000 may collide, which intake would reject.
@@ -143,7 +127,7 @@ def _store_one(
     now: datetime = now_utc()
     store.tickets.add(key=key, ticket=name, manifest=manifest, intake_utc=now, provenance="person")
     store.experiments.begin(experiment_name(name, 1), "ticket", name, 1)
-    store.experiments.finish(_renamed(record, experiment_name(name, 1), name, manifest.lane))
+    store.experiments.finish(renamed(record, experiment_name(name, 1), name, manifest.lane))
     store.tickets.set_verdict(key, verdict, now)
     store.events.add("verdict", ticket=name, verdict=verdict.verdict)
 
@@ -169,7 +153,8 @@ def _serve_new(folder: RoundFolder, record: ExperimentRecord, new: int, batch: i
             began or began.append(outside_s())
             lines.append(line)
 
-        outcome = serve(folder, until="idle", report=report, pool=RecordPool(plan.device_sets, record))
+        pool = nullcontext(RecordPool(plan.device_sets, record))
+        outcome = serve(folder, until="idle", report=report, pool=pool)
         ended = outside_s()
     assert outcome.ended == "idle"
     assert sum(" pass:" in line for line in lines) == new, lines
@@ -203,19 +188,8 @@ def _confined_time() -> Iterator[list[tuple[float, float]]]:
 
 
 def submit_by_hand(folder: RoundFolder, digest: str, lane: str, content: bytes) -> None:
-    manifest = _manifest(lane, content)
+    manifest = manifest_of(lane, content)
     entry = folder.outbox(lane) / ticket_key(digest, lane, manifest.content_digest())
     (entry / "blobs").mkdir(parents=True)
     (entry / "blobs" / digest_bytes(content)).write_bytes(content)
     (entry / "manifest.json").write_bytes(manifest.to_bytes())
-
-
-def _manifest(lane: str, content: bytes) -> Manifest:
-    row = {
-        "path": f"knobs/{lane}.json", "mode": "100644", "deleted": False, "sha256": digest_bytes(content),
-    }  # fmt: skip
-    return Manifest.model_validate({"format": "roundkit-manifest/1", "lane": lane, "entries": (row,)})
-
-
-def _renamed(record: ExperimentRecord, name: str, subject: str, lane: str | None) -> ExperimentRecord:
-    return record.model_copy(update={"experiment_id": name, "subject": subject, "lane": lane})

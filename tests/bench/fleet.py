@@ -16,21 +16,21 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, cast
 
-from bench.coordinator import _manifest, _renamed
+from bench.one_ticket import manifest_of, renamed, serve_one_ticket
 from bench.result import Figure, environment
-from support.synthetic import campaign_repo, knob, reachable_folder, scripted_lane
+from support.synthetic import campaign_repo, reachable_folder
 
 from roundkit.core.clock import now_utc
 from roundkit.host.devices.fixture import FIXTURE_VARIABLE
 from roundkit.host.lease import LEASE_ROOT_VARIABLE
 from roundkit.measure.experiment import Progress
 from roundkit.models.experiment import ExperimentRecord
-from roundkit.models.measurement import MeasurementRequest, SideRef
+from roundkit.models.measurement import MeasurementRequest, Purpose, SideRef
 from roundkit.models.round_plan import DeviceSet
 from roundkit.rounds.building import Built
 from roundkit.rounds.candidate_build import build_ticket
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.serve import open_bench, serve
+from roundkit.rounds.serve import open_bench
 from roundkit.rounds.server import Server
 from roundkit.rounds.stopping import StopRequest
 from roundkit.rules.identity import ticket_key, ticket_name
@@ -87,7 +87,7 @@ class VirtualPool:
     """Device sets whose experiments end on a virtual clock, which goes on when serve has nothing to start."""
 
     sets: Sequence[DeviceSet]
-    records: dict[str, ExperimentRecord]
+    records: dict[Purpose, ExperimentRecord]
     arrivals: list[tuple[float, Callable[[], str]]]
     random: random.Random = field(default_factory=lambda: random.Random(1))
     now_s: float = 0.0
@@ -121,7 +121,7 @@ class VirtualPool:
             if came_s >= self.first_s:  # else it waited for the first A/A check, and not for a device
                 self.waits.append(self.now_s - came_s)
         self._note(took_s)
-        record = _renamed(self.records[request.purpose], request.experiment_id, request.subject, request.lane)
+        record = renamed(self.records[request.purpose], request.experiment_id, request.subject, request.lane)
         assert record.lease is not None
         lease = record.lease.model_copy(update={"device_set": chosen.id, "devices": chosen.devices})
         moved = record.model_copy(update={"lease": lease, "attempt": request.attempt})
@@ -178,7 +178,7 @@ class NoBuilders:
         return future
 
 
-def _round(home: Path, sets: int) -> tuple[RoundFolder, dict[str, ExperimentRecord]]:
+def _round(home: Path, sets: int) -> tuple[RoundFolder, dict[Purpose, ExperimentRecord]]:
     """Launch a round of so many device sets, and measure one real A/A check and one real ticket."""
     (home / "devices").mkdir()
     names = [f"s{number}" for number in range(sets)]
@@ -187,22 +187,16 @@ def _round(home: Path, sets: int) -> tuple[RoundFolder, dict[str, ExperimentReco
     repo = campaign_repo(
         home, LANES, device_sets=[{"id": name, "platform": "fixture", "devices": [name]} for name in names]
     )
-
-    def edit(draft: Any) -> None:
-        draft["aa_interval"] = sets
-        for lane in draft["lanes"]:
-            lane["submission_cap"] = 1_000_000
-
-    repo.edit_round(edit)
-    folder, _ = repo.launched(home / "round")
-    scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.5)})
-    serve(folder, until="idle", report=lambda _: None)
-    with open_store(folder.database, read_only=True) as store:
-        return folder, {one.purpose: one for one in store.experiments.records()}
+    return serve_one_ticket(home, repo, aa_interval=sets)
 
 
 def _simulate(
-    folder: RoundFolder, records: dict[str, ExperimentRecord], sets: int, tickets: int, *, load: float | None
+    folder: RoundFolder,
+    records: dict[Purpose, ExperimentRecord],
+    sets: int,
+    tickets: int,
+    *,
+    load: float | None,
 ) -> Outcome:
     """Serve so many tickets, all there at once, or coming at a share of what the sets can take."""
     bench = open_bench(folder)
@@ -243,7 +237,7 @@ def _arrival(store: RoundStore, digest: str, round_id: str, content: str, number
     lane = LANES[number % len(LANES)]
 
     def arrive() -> str:
-        manifest = _manifest(lane, content.encode())
+        manifest = manifest_of(lane, content.encode())
         key = ticket_key(digest, lane, manifest.content_digest())
         name = ticket_name(round_id, lane, key)
         with store.transaction():

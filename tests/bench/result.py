@@ -104,16 +104,20 @@ def measured(benchmark: str, size: str, measure: Callable[[], Iterable[Figure]])
     """Run a benchmark and note the machine around it."""
     before = os.getloadavg()
     figures = tuple(measure())
-    machine = Machine(
+    return Result(benchmark, f"make bench ROWS={benchmark}", size, machine_since(before), figures)
+
+
+def machine_since(load_before: tuple[float, float, float]) -> Machine:
+    """Return this machine as it is now, with how busy it was before."""
+    return Machine(
         date_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         cpu_model=_cpu_model(),
         cores=len(os.sched_getaffinity(0)),
         kernel=platform.release(),
         python=platform.python_version(),
-        load_before=before,
+        load_before=load_before,
         load_after=os.getloadavg(),
     )
-    return Result(benchmark, f"make bench ROWS={benchmark}", size, machine, figures)
 
 
 def ratio_interval(above: Sequence[float], below: Sequence[float]) -> tuple[float, float, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.result import Figure, Result, read_result
@@ -13,20 +14,20 @@ END = "<!-- bench:end -->"
 
 def render(results: Sequence[Result]) -> str:
     """Return the table, and one line a benchmark about the machine."""
-    rows = ["| what | figure | target | met | command |", "| --- | --- | --- | --- | --- |"]
-    rows += [_row(figure, result.command) for result in results for figure in result.figures]
-    notes = [_note(result) for result in results]
-    return "\n".join([*rows, "", "Measured on:", "", *notes])
+    return _laid_out({result.benchmark: _lines(result) for result in results})
 
 
 def rewrite(document: Path, results_folder: Path) -> None:
     """Put the table of all results in a folder between the markers of a document.
 
+    What the document says of other benchmarks stays: each line tells when and where it was measured.
+
     Raises:
         ValueError: the markers are missing.
     """
-    results = [read_result(path) for path in sorted(results_folder.glob("*.json"))]
-    put_between(document, BEGIN, END, render(results))
+    results = [read_result(path) for path in results_folder.glob("*.json")]
+    lines = _said(document.read_text()) | {result.benchmark: _lines(result) for result in results}
+    put_between(document, BEGIN, END, _laid_out(lines))
 
 
 def put_between(document: Path, begin: str, end: str, content: str) -> None:
@@ -40,6 +41,27 @@ def put_between(document: Path, begin: str, end: str, content: str) -> None:
     if not found or not closed:
         raise ValueError(f"{document} has no markers {begin} and {end}")
     document.write_text(f"{before}{begin}\n{content}\n{end}{after}")
+
+
+def _lines(result: Result) -> list[str]:
+    """Return a benchmark's rows of the table, and last its line about the machine."""
+    return [*(_row(figure, result.command) for figure in result.figures), _note(result)]
+
+
+def _laid_out(lines: Mapping[str, list[str]]) -> str:
+    head = ["| what | figure | target | met | command |", "| --- | --- | --- | --- | --- |"]
+    rows = [row for name in sorted(lines) for row in lines[name][:-1]]
+    return "\n".join([*head, *rows, "", "Measured on:", "", *(lines[name][-1] for name in sorted(lines))])
+
+
+def _said(text: str) -> dict[str, list[str]]:
+    """Return the lines that a document has on each benchmark; those without a machine's line are dropped."""
+    table = text.partition(BEGIN)[2].partition(END)[0]
+    found = {name: [line] for name, line in re.findall(r"^(?=- (\w+): )(.*)$", table, re.MULTILINE)}
+    for row, name in reversed(re.findall(r"^(\| .* `make bench ROWS=(\w+)` \|)$", table, re.MULTILINE)):
+        if name in found:
+            found[name].insert(0, row)
+    return found
 
 
 def _row(figure: Figure, command: str) -> str:

@@ -16,7 +16,7 @@ from bench.__main__ import BENCHMARKS, main, run
 from bench.result import Figure, ratio_interval, read_result
 from bench.table import BEGIN, END, rewrite
 
-LONG = {"aa", "coordinator", "fleet", "instruments"}
+LONG = {"aa", "coordinator", "fleet", "frames", "instruments", "materialize", "startup"}
 BEFORE, AFTER = "# Speed\n\nwords before\n", "\nwords after\n"
 
 
@@ -77,6 +77,20 @@ def test_the_table_comes_from_the_json_alone(docs: Path, tmp_path: Path) -> None
     assert "| one that is only shown | 1234 ms | — | — |" in first
     rewrite(docs, tmp_path / "out")
     assert docs.read_text() == first
+
+
+def test_what_was_not_measured_again_stays_in_the_table(docs: Path, tmp_path: Path) -> None:
+    done = run("scope", tiny=True)
+    for folder, name, value in (("before", "one", 1.0), ("before", "two", 2.0), ("after", "one", 3.0)):
+        figures = (Figure("a", f"{name}, first", value, "x"), Figure("b", f"{name}, second", value, "x"))
+        again = replace(done, benchmark=name, command=f"make bench ROWS={name}", figures=figures)
+        again.write(tmp_path / folder)
+    rewrite(docs, tmp_path / "before")
+    before = docs.read_text()
+    rewrite(docs, tmp_path / "after")
+    assert docs.read_text() == before.replace(" | 1 × |", " | 3 × |")
+    assert before.count("\n| one, ") == before.count("\n| two, ") == 2
+    assert before.count("\n- one: ") == before.count("\n- two: ") == 1
 
 
 def test_a_document_without_markers_is_left_alone(tmp_path: Path) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
+from support.command_line import run_roundkit
 from support.synthetic import CampaignRepo, commit_all, knob, scripted_lane, write_files
 
 from roundkit.cli.app import app
@@ -20,19 +19,13 @@ EXPECTED = {
     "prepare", "launch", "serve", "status", "pause", "resume", "drain", "stop-lane", "leases", "close",
     "report", "audit", "notebook", "replay", "demo", "doctor", "export", "import", "schema", "trial",
     "prune", "measure", "noise", "swarmflow", "pilot", "waves", "init", "cluster", "worker",
-    "devices",
+    "devices", "explain",
 }  # fmt: skip
 
 
 def roundkit(*words: str | Path, expect: int = 0, cwd: Path | None = None) -> str:
     """Run the command line and return everything that it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "roundkit", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=600,
-    )
+    done = run_roundkit(*words, cwd=cwd)
     printed = done.stdout + done.stderr
     assert done.returncode == expect, printed
     assert "Traceback" not in printed
@@ -50,11 +43,12 @@ def test_every_verb_exists() -> None:
 
 def test_nothing_sends_people_to_a_command_that_does_not_exist() -> None:
     root = Path(__file__).resolve().parents[2]
-    places = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "templates").rglob("*.*")]
+    places = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "templates").rglob("*.*")]
     places += [*(root / "roundkit").rglob("*.py"), *(root / "notebooks").glob("*.ipynb")]
     named = {
         (word, place.relative_to(root).as_posix())
         for place in places
+        if place.parent.name != "__pycache__"
         for word in re.findall(r"`roundkit ([a-z][a-z-]*)", place.read_text())
     }
     assert {row for row in named if row[0] not in EXPECTED} == set()
@@ -110,11 +104,15 @@ def test_a_round_from_freeze_to_report_in_commands(three_lanes: CampaignRepo, op
     assert "1 measured, 0 rejected" in roundkit("serve", out, "--until-idle")
     status = json.loads(roundkit("status", out, "--json"))
     assert [(row["ticket"], row["verdict"]) for row in status["tickets"]] == [(ticket, "pass")]
+    (row,) = json.loads(roundkit("status", out, ticket.removeprefix("r01-"), "--json"))["tickets"]
+    assert row["ticket"] == ticket
+    assert row["low"] <= row["gain"] <= row["high"]
+    assert f"+{100 * row['low']:.1f} % to +{100 * row['high']:.1f} %" in roundkit("status", out)
     assert "[unknown-ticket]" in roundkit("status", out, "nothing", expect=3)
     closed = roundkit("close", out)
     evidence = Path(closed.split("evidence exported to ")[1].split(",")[0])
-    index = closed.split("index ")[-1].split()[0]
-    assert "roundkit prune" in closed.splitlines()[-1]
+    index = closed.split("--expect ")[1].split()[0]
+    assert "roundkit prune" in closed
     roundkit("audit", evidence, "--repository", three_lanes.root, "--expect", index)
     roundkit("audit", evidence, "--expect", "0" * 64, expect=1)
     checks = json.loads(roundkit("audit", evidence, "--json"))
@@ -151,6 +149,8 @@ def test_replay_makes_lanes_from_commits_and_goes_to_the_report(
         "--benchmark", "/usr/bin/python3 -S cost.py", "--metric", "cost_ms", "--pairs", "6",
     )  # fmt: skip
     assert fast[:10] in printed
+    assert "wait less" in printed
+    assert "95 % interval" in printed
     assert "every check passed" in printed
     assert (out / "report.html").is_file()
     branch = repository.git("for-each-ref", "--format=%(refname:short)", "refs/heads/roundkit").text

@@ -16,8 +16,10 @@ from typing import Any
 
 import pyperf
 import pytest
-from support.checkouts import FAST, METRIC, PYTHON, Bench, Ran, argv
+from support.checkouts import BENCHMARK, FAST, METRIC, PYTHON, SIX, Bench, Ran, argv, two_alike
+from support.processes import ended_with_test
 from support.synthetic import commit_all, reachable_folder
+from support.terminals import read_until_closed
 from typer.testing import CliRunner
 
 from roundkit.cli.app import app
@@ -28,17 +30,10 @@ from roundkit.models.campaign import Noise
 from roundkit.models.comparison import Comparison, NoiseReport
 from roundkit.rules.comparison import disagreements, recomputed
 
-SIX = ("--pairs", "6")
-BENCHMARK = ("--benchmark", f"{PYTHON} bench.py")
-
 
 @pytest.fixture
 def bench(open_folder: Path) -> Bench:
-    """Checkouts ``a`` and ``b``, the same."""
-    made = Bench(open_folder)
-    made.add("a")
-    made.add("b")
-    return made
+    return two_alike(open_folder)
 
 
 @pytest.fixture(scope="module")
@@ -171,19 +166,12 @@ def pyperf_says(*words: str | Path) -> str:
 
 def test_m12_no_difference_exits_with_1_from_a_terminal_with_a_bar(bench: Bench) -> None:
     ours, theirs = pty.openpty()
-    measuring = subprocess.Popen(
+    measuring = ended_with_test(subprocess.Popen(
         argv("measure", "a", "b", *BENCHMARK, *METRIC, *SIX), cwd=bench.root, env=bench.environment(),
         stdout=subprocess.PIPE, stderr=theirs, text=True,
-    )  # fmt: skip
+    ))  # fmt: skip
     os.close(theirs)
-    shown = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:
-        pass  # the terminal's last process has left
-    finally:
-        os.close(ours)
+    shown = read_until_closed(ours)
     out, _ = measuring.communicate(timeout=300)
     assert measuring.returncode == 1, out
     assert out.splitlines()[-1].startswith("not-measured: ")
@@ -191,6 +179,7 @@ def test_m12_no_difference_exits_with_1_from_a_terminal_with_a_bar(bench: Bench)
     assert b"/14" in shown
 
 
+@pytest.mark.slow
 def test_m12_a_shell_benchmark_with_a_build_and_the_revisions_of_a_repository(bench: Bench) -> None:
     repository = Repository(bench.root / "a")
     repository.git("init", "--quiet", "--initial-branch", "main")
@@ -220,6 +209,7 @@ def test_m12_a_clock_of_the_coordinators_own_needs_no_metric(bench: Bench) -> No
     assert len(saved.experiment.trials) == 14
 
 
+@pytest.mark.slow
 def test_m12_a_broken_candidate_fails_and_a_broken_baseline_is_no_verdict(bench: Bench) -> None:
     bench.add("broken", prog_py="raise SystemExit('no such thing')")
     ran = bench.run("measure", "a", "broken", *BENCHMARK, *METRIC, *SIX, "--html", "c.html", expect=1)
@@ -239,6 +229,17 @@ def test_m12_a_candidate_that_does_not_build_fails_and_a_baseline_ends_it(bench:
     assert disagreements(comparison(bench, "c.json")) == ()
     ran = bench.run("measure", "broken", "a", *BENCHMARK, *METRIC, *failing, expect=1)
     assert "the baseline's build fails" in ran.err
+
+
+def test_m12_c09_a_build_that_leaves_holes_is_rejected_before_they_are_read(bench: Bench) -> None:
+    holes = "for n in range(9):\n    open(f'hole{n}', 'wb').truncate((1 << 30) - 1)\n"
+    bench.add("hollow", prog_py=holes)
+    building = ("--build", f"{PYTHON} -c 'import prog'")
+    ran = bench.run("measure", "a", "hollow", *BENCHMARK, *METRIC, *building, "--json", "h.json", expect=1)
+    assert ran.out.splitlines()[-1] == "fail: candidate-build"
+    saved = comparison(bench, "h.json")
+    assert "files that are larger by 9663676407 bytes" in saved.builds[1][-1].tail
+    assert disagreements(saved) == ()
 
 
 def test_m12_a_benchmark_that_reports_no_metric_is_told_how(bench: Bench) -> None:
@@ -343,6 +344,7 @@ def test_m12_ctrl_c_leaves_a_sentence_no_process_and_no_lease(bench: Bench) -> N
     assert not (bench.root / "c.json").exists()
 
 
+@pytest.mark.slow
 def test_m12_ctrl_c_twice_ends_it_at_once_and_the_next_one_tidies_up(bench: Bench) -> None:
     measuring = bench.start("measure", "a", "b", "--benchmark", "/bin/sh sleep-long.sh")
     while not sleeping("sleep 600.25"):

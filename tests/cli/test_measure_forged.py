@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.checkouts import METRIC, PYTHON, SLOW, Bench
+from support.checkouts import BENCHMARK, METRIC, PYTHON, SIX, SLOW, Bench
 from support.synthetic import reachable_folder
 
+from roundkit.cli.compare_tables import show_comparison
 from roundkit.models.comparison import Comparison
 from roundkit.rules.comparison import disagreements, recomputed
+from roundkit.rules.verdict import decide
 
 Forgery = Callable[[dict[str, Any]], object]
-BENCHMARK = ("--benchmark", f"{PYTHON} bench.py")
-SIX = ("--pairs", "6")
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +176,21 @@ def test_m12_the_same_files_are_said_to_be_the_same(bench: Bench) -> None:
     ran = bench.run("measure", "a", "c", *BENCHMARK, *METRIC, *SIX, expect=1)
     assert ran.out.splitlines()[-1].endswith("(A and B have the same files)")
     assert "nothing between them to measure" in ran.out
+
+
+@pytest.mark.parametrize("seen", [0.01, 3.0], ids=["gain", "loss"])
+def test_m12_no_file_is_faster_or_slower_than_itself(
+    bench: Bench, seen: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scattered(file: dict[str, Any]) -> None:
+        for trial in file["experiment"]["trials"]:
+            side = seen if trial["planned"]["side"] == "candidate" else 1.0
+            trial["value"] = side * (1.0 + trial["planned"]["index"] % 3 / 100)
+
+    lucky = refitted(measured(bench, "itself.json", *METRIC, candidate="a"), scattered)
+    assert decide(lucky.experiment, lucky.run_spec).verdict == ("pass" if seen < 1 else "fail")
+    assert (lucky.verdict.verdict, lucky.verdict.reason) == ("not-measured", "same-files")
+    show_comparison(lucky)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("not-measured: A and B have the same files, so that a difference of ")
+    assert last.endswith("over 6 pairs is this machine's noise")

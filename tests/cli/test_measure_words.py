@@ -6,7 +6,8 @@ import errno
 from pathlib import Path
 
 import pytest
-from support.checkouts import METRIC, PYTHON, Bench
+from support.checkouts import BENCHMARK, METRIC, PYTHON, SIX, Bench, two_alike
+from support.command_line import run_roundkit
 from support.tools import needs_peak_memory
 from typer.testing import CliRunner
 
@@ -19,16 +20,14 @@ from roundkit.rounds.compare.workplace import workplace
 from roundkit.rules.comparison import recomputed
 from roundkit.rules.run_spec import comparison_run_spec
 
-BENCHMARK = ("--benchmark", f"{PYTHON} bench.py")
-SIX = ("--pairs", "6")
-
 
 @pytest.fixture
 def bench(open_folder: Path) -> Bench:
-    made = Bench(open_folder)
-    made.add("a")
-    made.add("b")
-    return made
+    return two_alike(open_folder)
+
+
+TWELVE = ("--pairs", "12", "--all-pairs")
+"""So many that no draw of theirs hides how far they scatter."""
 
 
 def usage(*words: str) -> str:
@@ -101,6 +100,36 @@ def test_m12_a_command_that_runs_out_of_time_names_the_option(bench: Bench) -> N
     assert "invalid: baseline-overrun" in ran.out
     assert "may take 0.1 s; --timeout gives it more" in ran.out
     assert "--timeout gives it more" in bench.run("noise", "a", *slow, *SIX, expect=1).err
+
+
+def test_m12_where_wall_time_cannot_tell_the_quieter_clock_is_named(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bench.root / "b" / "prog.py").write_text("# changed\n")
+    words = ("measure", "a", "b", "--benchmark", f"{PYTHON} restless.py", *TWELVE, "--json", "c.json")
+    run_roundkit(*words, cwd=bench.root, env=bench.environment())
+    saved = Comparison.from_bytes((bench.root / "c.json").read_bytes(), place="c.json")
+
+    def said(verdict: str, instrument: str = "wall") -> str:
+        benchmark = saved.run_spec.benchmark.model_copy(update={"instrument": instrument})
+        changed = {
+            "verdict": saved.verdict.model_copy(update={"verdict": verdict}),
+            "run_spec": saved.run_spec.model_copy(update={"benchmark": benchmark}),
+        }
+        show_comparison(saved.model_copy(update=changed))
+        return capsys.readouterr().out
+
+    told = said("not-measured")
+    assert "far less noisy here: with 12 pairs `cpu` shows a gain of" in told
+    assert "measure anew with --instrument cpu" in told
+    assert "far less noisy" not in said("not-measured", "cpu")
+    assert "far less noisy" not in said("pass")
+
+
+def test_m12_noise_says_what_the_quieter_clock_leaves_out(bench: Bench) -> None:
+    restless = ("--benchmark", f"{PYTHON} restless.py")
+    ran = bench.run("noise", "a", *restless, *TWELVE[:2], "--quick", expect=0)
+    assert "`cpu` adds up the work of all processes and threads, and leaves out waiting" in ran.out
 
 
 def test_m12_a_full_disk_names_the_folder_and_the_variable() -> None:

@@ -16,6 +16,8 @@ from roundkit.models.round_plan import DeviceSet
 
 PLAN = "0" * 64
 """The plan's digest in every specification of a world."""
+STORE = "5" * 64
+"""The store that asks."""
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +39,20 @@ def world(place: Path) -> World:
 
 
 @pytest.fixture
-def open_pool() -> Iterator[Callable[..., DaskPool]]:
+def open_pool(place: Path) -> Iterator[Callable[..., DaskPool]]:
     """Open pools of fixture devices on a cluster; they are closed after the test."""
     with ExitStack() as stack:
 
-        def opened(made: Cluster, *names: str) -> DaskPool:
+        def opened(made: Cluster, *names: str, store: str = STORE) -> DaskPool:
             sets = tuple(DeviceSet(id=name, platform="fixture", devices=(name,)) for name in names)
-            pool = DaskPool(sets, plan_digest=PLAN, scheduler=made.address, tls=made.tls)
+            pool = DaskPool(
+                sets,
+                plan_digest=PLAN,
+                store_sha256=store,
+                scheduler=made.address,
+                scratch=place,
+                tls=made.tls,
+            )
             return stack.enter_context(closing(pool))
 
         yield opened

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster.conftest import sets_of
+from cluster.conftest import sets_of, slow_program
+from distributed.client import ClosedClientError
 from measure.worlds import World
 from support.cluster import Cluster, fixture_sets
 from support.killing import wait_for
@@ -15,6 +17,8 @@ from support.killing import wait_for
 from roundkit.core.errors import Refused
 from roundkit.host.lease import acquire_set, holders
 from roundkit.measure.broke import DeviceBusy
+from roundkit.measure.cluster import asking, flights
+from roundkit.measure.cluster.link import Link
 from roundkit.measure.cluster.pool import DaskPool
 from roundkit.measure.cluster.security import check_address
 from roundkit.measure.cluster.shelf import Shelf
@@ -140,14 +144,125 @@ def test_a_worker_without_the_plans_interpreter_measures_nothing(
 
 
 def test_a_set_that_a_worker_has_otherwise_than_the_plan_is_not_used(
-    one_worker: Cluster, open_pool: OpenPool
+    one_worker: Cluster, world: World, open_pool: OpenPool
 ) -> None:
     pool = open_pool(one_worker, "z")
     wait_for(lambda: "no worker offers" in (pool.trouble() or ""), "word of what is missing")
     assert pool.free_sets() == ()
+    with pytest.raises(DeviceBusy, match=r"a device set of the plan \(z\), but only a$"):
+        pool.submit(world.request(world.candidate({}), sets_of("z"), pairs=2, name="nowhere.1"))
     other = DeviceSet(id="a", platform="fixture", devices=("b",))
     pool._sets = (other,)
     assert pool.free_sets() == ()
+
+
+def test_two_copies_of_a_round_on_one_cluster_leave_one_another_alone(
+    one_worker: Cluster, world: World, open_pool: OpenPool
+) -> None:
+    pools = [open_pool(one_worker, "a", store=store * 64) for store in "56"]
+    candidate = world.candidate(slow_program(0.1))
+    futures, seen = [], [0, 0]
+    for number, pool in enumerate(pools):
+        wait_for(pool.free_sets, "a free device set")
+
+        def on_trial(done: int, _planned: int, _trial: Trial, number: int = number) -> None:
+            seen[number] = done
+
+        # The same plan, the same names: only the stores differ.
+        request = world.request(candidate, sets_of("a"), pairs=4, name="copied.1")
+        futures.append(pool.submit(request, progress=on_trial))
+        wait_for(lambda: seen[0], "a first trial")
+    records = [future.result(timeout=60) for future in futures]
+    assert [record.outcome for record in records] == ["complete", "complete"]
+    assert records[0].trials[-1].ended_utc <= records[1].trials[0].started_utc
+    assert [pool.late_records() for pool in pools] == [(), ()]
+
+
+def test_k03_what_waits_behind_another_round_is_not_slow_and_does_not_hold_up_its_own_end(
+    one_worker: Cluster, world: World, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"first.1": 600.0, "second.1": 1.0}
+    monkeypatch.setattr(flights, "time_limit_s", lambda request: limits[request.experiment_id])
+    first, second = (open_pool(one_worker, "a", store=store * 64) for store in "56")
+    seen: list[int] = []
+    for pool in (first, second):
+        wait_for(pool.free_sets, "a free device set")
+    slow = world.request(world.candidate(slow_program(0.3)), sets_of("a"), pairs=200, name="first.1")
+    long = first.submit(slow, progress=lambda done, *_: seen.append(done))
+    wait_for(lambda: seen, "a first trial")
+    quick = world.request(world.candidate({}, "quick"), sets_of("a"), pairs=2, name="second.1")
+    waiting = second.submit(quick)
+    # Far longer than its own limit, while the other round has the device.
+    wait_for(lambda: len(seen) > 6, "several trials of the first round")
+    assert not waiting.done()
+    second.close()
+    record = waiting.result(timeout=0)
+    assert (record.outcome, record.reason, record.trials) == ("infrastructure", "interrupted", ())
+    assert not long.done()
+    first.close()
+
+
+def test_k03_who_waits_for_a_device_is_told_to_wait_on_and_measures_in_the_end(
+    one_worker: Cluster, world: World, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    real = flights.wait_on
+
+    async def wait_on(link: Link, worker: str, run: str, seconds: float) -> None:
+        await real(link, worker, run, seconds)
+        told.append(seconds)
+
+    monkeypatch.setattr(flights, "wait_on", wait_on)
+    monkeypatch.setattr(flights, "time_limit_s", lambda _: 6.0)
+    pool = open_pool(one_worker, "a")
+    wait_for(pool.free_sets, "the device set")
+    with acquire_set(["fixture:a"], root=one_worker.leases, purpose="a longer round") as held:
+        assert held is not None
+        future = pool.submit(world.request(world.candidate({}), sets_of("a"), pairs=2, name="patient.1"))
+        wait_for(lambda: len(told) == 2 or future.done(), "word that it is still wanted, past its limit")
+    assert future.result(timeout=60).outcome == "complete"
+
+
+def test_a_worker_that_goes_while_it_is_chosen_costs_the_try_and_not_the_serve(
+    one_worker: Cluster, world: World, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = open_pool(one_worker, "a")
+    wait_for(pool.free_sets, "the device set")
+    look = pool._places
+
+    def look_before_it_goes() -> object:
+        found = look()
+        pool._link.workers = {}
+        return found
+
+    monkeypatch.setattr(pool, "_places", look_before_it_goes)
+    request = world.request(world.candidate({}), sets_of("a"), pairs=2, name="going.1")
+    # The next look at the cluster finds it again.
+    assert pool.submit(request).result(timeout=60).outcome == "complete"
+
+
+def test_a_large_candidate_is_sent_without_a_word_of_dask(
+    one_worker: Cluster, world: World, open_pool: OpenPool, recwarn: pytest.WarningsRecorder
+) -> None:
+    candidate = world.candidate({})
+    (candidate / "large").write_bytes(random.Random(1).randbytes(12 << 20))
+    request = world.request(candidate, sets_of("a"), pairs=2, name="large.1")
+    record = measured(open_pool(one_worker, "a"), request)
+    assert (record.outcome, record.reason) == ("complete", None)
+    assert [str(one.message) for one in recwarn] == []
+
+
+def test_what_nobody_foresaw_is_an_infrastructure_breakage_and_ends_no_serve(
+    one_worker: Cluster, world: World, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> object:
+        raise ClosedClientError("Client is closed. Can't send update-graph message.")
+
+    pool = open_pool(one_worker, "a")
+    monkeypatch.setattr(asking, "client_of", broken)
+    record = measured(pool, world.request(world.candidate({}), sets_of("a"), pairs=2, name="closed.0"))
+    assert (record.outcome, record.reason) == ("infrastructure", "worker-error")
+    assert "Client is closed" in (record.detail or "")
 
 
 def test_closing_ends_what_runs_as_interrupted(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import signal
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from cluster.conftest import sets_of, slow_program
 from measure.worlds import World
-from support.cluster import Cluster, cluster, fixture_sets
+from support.cluster import Cluster, cluster, cluster_apart, fixture_sets
 from support.killing import Scene, assert_nothing_runs, assert_one_verdict_each, scene, wait_for
 from support.program import BENCH
 
 from roundkit.core.canonical import parse_json
+from roundkit.host.lease import holders
 from roundkit.measure.cluster.pool import DaskPool
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.store import open_store, store_exists
@@ -48,12 +52,15 @@ def test_k02_a_scheduler_that_restarts_costs_the_try_and_the_late_record_still_c
     running.start_scheduler()
     late: list[ExperimentRecord] = []
     wait_for(lambda: late.extend(pool.late_records()) or late, "the record of the run that was given up")
-    # That it comes whole is what counts here. On a busy machine the run itself may end early by a clock that
-    # the slow program's trials do not keep; its record then says so.
-    assert [one.experiment_id for one in late] == ["late.1"]
-    assert late[0].outcome in ("complete", "candidate-broke")
-    assert len(late[0].trials) == 2 * _PAIRS + 2 or late[0].reason is not None
+    assert [(one.experiment_id, one.outcome, one.reason) for one in late] == [("late.1", "complete", None)]
+    assert len(late[0].trials) == 2 * _PAIRS + 2
     assert pool.trouble() is None
+    # Until somebody asks again, and so has kept it, it lies at the worker too.
+    spool = running.root / "late/spool"
+    assert list(spool.iterdir())
+    assert pool.late_records() == ()
+    wait_for(lambda: not list(spool.iterdir()), "the end of the worker's own copy")
+    assert pool.late_records() == ()
     running.kill(running.workers.pop("late"))
 
 
@@ -78,19 +85,85 @@ def test_k02_a_worker_killed_in_mid_trial_is_an_infrastructure_breakage(
 def test_k02_a_worker_that_was_cut_off_comes_back_with_a_late_record(
     world: World, open_pool: OpenPool, open_folder: Path
 ) -> None:
-    with cluster(open_folder / "cluster", worker_ttl="4s") as made:
+    with cluster_apart(open_folder / "cluster", "cut", worker_ttl="4s") as made:
         made.start_worker("cut", fixture_sets(["a"]))
         pool = open_pool(made, "a")
         future = begun(pool, world, "cut.1")
-        made.workers["cut"].send_signal(signal.SIGSTOP)
+        made.cut_off("cut")
         record: ExperimentRecord = future.result(timeout=60)  # type: ignore[attr-defined]
         assert (record.outcome, record.reason) == ("infrastructure", "worker-lost")
-        made.workers["cut"].send_signal(signal.SIGCONT)
+        made.let_back("cut")
         late: list[ExperimentRecord] = []
         wait_for(
             lambda: late.extend(pool.late_records()) or late, "the record of the worker that was cut off"
         )
         assert late[0].experiment_id == "cut.1"
+
+
+class Relay:
+    """A connection to a scheduler that breaks on one side only, as where a network is cut in between."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._near: list[socket.socket] = []
+        self._far: list[socket.socket] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # the end of the test closes it
+            while True:
+                near, _ = self._listening.accept()
+                far = socket.create_connection(self._target)
+                self._near.append(near)
+                self._far.append(far)
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+
+    def cut(self) -> None:
+        """Break every connection for whoever made it; the scheduler does not notice."""
+        for near in self._near:
+            near.shutdown(socket.SHUT_RDWR)
+        self._near.clear()
+
+    def notice(self) -> None:
+        """Have the scheduler notice what was cut."""
+        for far in self._far:
+            with suppress(OSError):
+                far.shutdown(socket.SHUT_RDWR)
+        self._far.clear()
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self.cut()
+        self.notice()
+        self._listening.close()
+
+
+def test_k02_a_worker_that_comes_back_before_the_scheduler_missed_it_waits_for_its_own_name(
+    running: Cluster, place: Path
+) -> None:
+    with closing(Relay(("127.0.0.1", running.port))) as relay:
+        behind = Cluster(place / "behind", port=relay.port)
+        behind.root.mkdir(mode=0o711)
+        try:
+            behind.start_worker("b", fixture_sets(["b"]))
+            relay.cut()
+            wait_for(
+                lambda: "the scheduler still has a worker called b" in behind.said("b"), "the taken name"
+            )
+            relay.notice()
+            wait_for(lambda: behind.said("b").count("connected as b") == 2, "the worker's return")
+        finally:
+            behind.stop()
 
 
 def served(open_folder: Path, lanes: dict[str, float], made: Cluster) -> Scene:
@@ -148,3 +221,22 @@ def waiting(submitted: Scene, made: Cluster) -> str | None:
     document = parse_json(made.run("status", submitted.folder.root, "--json").encode(), place="status")
     reason: str | None = document["waiting"]
     return reason
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_a_serve_on_a_cluster_loses_nothing_and_the_next_one_goes_on(open_folder: Path) -> None:
+    with cluster(open_folder / "cluster") as made:
+        submitted = served(open_folder, {"L1": 0.5, "L2": 0.4}, made)
+        made.start_worker("a", fixture_sets(["a"]))
+        serve = made.start("serve", submitted.folder.root, "--until-idle", *made.words())
+        wait_for(lambda: measuring(submitted), "a ticket being measured")
+        wait_for(lambda: holders(made.leases), "a device being held")
+        serve.send_signal(signal.SIGINT)
+        said, _ = serve.communicate(timeout=60)
+        assert "draining: the running trials end" in said
+        assert "Traceback" not in said
+        assert holders(made.leases) == []
+        with open_store(submitted.folder.database, read_only=True) as store:
+            assert store.experiments.unfinished() == []
+        made.run("serve", submitted.folder.root, "--until-idle", *made.words())
+        assert_one_verdict_each(submitted.folder, made.leases, submitted.tickets)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.cluster import cluster, fixture_sets
+from support.cluster import cluster_apart, fixture_sets
 from support.killing import assert_nothing_runs, assert_one_verdict_each, decisions, scene
 
 from roundkit.models.ledger import RoundLedger
@@ -21,7 +21,8 @@ def test_k01_three_workers_decide_a_round_as_the_local_pool_does(open_folder: Pa
     submitted.take_in()
     submitted.keep()
     ledgers = []
-    with cluster(open_folder / "cluster") as made:
+    # Each of them in a network of its own, as on machines of their own.
+    with cluster_apart(open_folder / "cluster", *NAMES) as made:
         made.declare(NAMES)
         for local in (True, False):
             if not local:

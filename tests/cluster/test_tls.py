@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cluster.conftest import PLAN, sets_of
+from cluster.conftest import PLAN, STORE, sets_of
 from measure.worlds import World
 from support.cluster import Cluster, cluster, fixture_sets
 from support.killing import wait_for
@@ -44,16 +44,23 @@ def test_certificates_are_private_and_made_once(encrypted: Cluster) -> None:
 def test_an_experiment_over_tls_and_none_with_other_certificates(
     encrypted: Cluster, world: World, tmp_path: Path
 ) -> None:
+    make_certificates(tmp_path / "others", days=1)
+
+    def pool_with(tls: Path | None) -> DaskPool:
+        return DaskPool(
+            sets_of("a"),
+            plan_digest=PLAN,
+            store_sha256=STORE,
+            scheduler=encrypted.address,
+            scratch=tmp_path,
+            tls=tls,
+        )
+
     request = world.request(world.candidate({}), sets_of("a"), pairs=2, name="tls.1")
-    with closing(
-        DaskPool(sets_of("a"), plan_digest=PLAN, scheduler=encrypted.address, tls=encrypted.tls)
-    ) as pool:
+    with closing(pool_with(encrypted.tls)) as pool:
         wait_for(pool.free_sets, "a free device set")
         record = pool.submit(request).result(timeout=60)
         assert (record.outcome, record.reason, record.detail) == ("complete", None, None)
-    make_certificates(tmp_path / "others", days=1)
-    with closing(
-        DaskPool(sets_of("a"), plan_digest=PLAN, scheduler=encrypted.address, tls=tmp_path / "others")
-    ) as stranger:
+    with closing(pool_with(tmp_path / "others")) as stranger:
         wait_for(lambda: "does not answer" in (stranger.trouble() or ""), "the refusal")
         assert stranger.free_sets() == ()

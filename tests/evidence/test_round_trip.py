@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.sample_evidence import NO_GAIN_LANES, export_sample, sample_round
+from support.sample.lanes import NO_GAIN_LANES
+from support.sample_evidence import export_sample, sample_round
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.evidence import EvidenceProblem, find_evidence, open_evidence

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.processes import ended_with_test
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -79,23 +80,27 @@ def trial(tmp_path: Path, harness_mount: Path) -> Callable[..., Outcome]:
         python = [sys.executable, *flags]
         from_worker, to_driver = os.pipe()
         from_driver, to_worker = os.pipe()
-        worker_process = subprocess.Popen(
-            [*python, str(protected / "worker.py")],
-            cwd=checkout,
-            env={"PYTHONPATH": str(harness_mount)},
-            stdin=from_driver,
-            stdout=to_driver,
-            stderr=subprocess.PIPE,
-            text=True,
+        worker_process = ended_with_test(
+            subprocess.Popen(
+                [*python, str(protected / "worker.py")],
+                cwd=checkout,
+                env={"PYTHONPATH": str(harness_mount)},
+                stdin=from_driver,
+                stdout=to_driver,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
-        driver_process = subprocess.Popen(
-            [*python, str(protected / "driver.py")],
-            cwd=tmp_path,
-            env=driver_environment,
-            stdin=from_worker,
-            stdout=to_worker,
-            stderr=subprocess.PIPE,
-            text=True,
+        driver_process = ended_with_test(
+            subprocess.Popen(
+                [*python, str(protected / "driver.py")],
+                cwd=tmp_path,
+                env=driver_environment,
+                stdin=from_worker,
+                stdout=to_worker,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
         for descriptor in (from_worker, to_driver, from_driver, to_worker):
             os.close(descriptor)

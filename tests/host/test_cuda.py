@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import pynvml
 import pytest
-from support.nvml import RecordedNvml
+from support.nvml import ANSWERS, RecordedNvml
 
 from roundkit.core.errors import Refused
 from roundkit.host.devices import DeviceLimits, cuda, lease_names, platform_named
@@ -118,6 +120,48 @@ def test_k07_what_happens_during_an_experiment_is_drift(
     assert_problem(CUDA.qualify(FIRST, before), problem)
     # On its own, what the device says now is no fault of the next experiment.
     assert CUDA.qualify(FIRST).problem is None
+
+
+def test_k07_an_older_drivers_answers_count_under_its_own_names(gpus: RecordedNvml) -> None:
+    gpus.answer(FIRST, "nvmlDeviceGetCurrentClocksEventReasons", {"error": "FUNCTION_NOT_FOUND"})
+    gpus.answer(FIRST, "nvmlDeviceGetCurrentClocksThrottleReasons", 0x40)
+    assert_problem(CUDA.qualify(FIRST), "slowed by HwThermalSlowdown")
+    gpus.answer(FIRST, "nvmlDeviceGetComputeRunningProcesses", {"mismatch": True})
+    assert_problem(CUDA.qualify(FIRST), "does not tell who computes")
+
+
+@pytest.mark.parametrize("name", ["two-gpus", "mig"])
+def test_k07_recorded_answers_have_the_shape_that_the_binding_gives(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    # The binding itself, over a driver that says yes to everything and fills in nothing.
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer", lambda _: lambda *_: pynvml.NVML_SUCCESS)
+    arguments = {
+        "nvmlDeviceGetTemperature": (pynvml.NVML_TEMPERATURE_GPU,),
+        "nvmlDeviceGetClockInfo": (pynvml.NVML_CLOCK_SM,),
+        "nvmlDeviceGetTotalEccErrors": (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC),
+        "nvmlDeviceGetViolationStatus": (pynvml.NVML_PERF_POLICY_THERMAL,),
+    }
+    handles = json.loads((ANSWERS / f"{name}.json").read_text())["handles"]
+    checked = set()
+    for answers in handles.values():
+        for function, recorded in answers.items():
+            if function == "instances" or (isinstance(recorded, dict) and "error" in recorded):
+                continue
+            given = getattr(pynvml, function)(pynvml.c_nvmlDevice_t(), *arguments.get(function, ()))
+            checked.add(function)
+            if isinstance(recorded, dict):
+                assert set(recorded) == {field for field, _ in given._fields_}, function
+            elif isinstance(recorded, list):
+                assert len(given) == len(recorded), function
+            elif function != "nvmlDeviceGetDeviceHandleFromMigDeviceHandle":  # a handle, here by its name
+                assert type(given) is type(recorded), function
+    assert len(checked) >= 12
+    assert {field for field, _ in pynvml.c_nvmlProcessInfo_v3_t._fields_} >= {"pid"}
+    for reason in (*cuda._NO_FAULT, *cuda._REASONS):
+        assert getattr(pynvml, f"nvmlClocksEventReason{reason}") == getattr(
+            pynvml, f"nvmlClocksThrottleReason{reason}"
+        )
 
 
 def test_k07_mig_instances_are_devices_and_their_gpu_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

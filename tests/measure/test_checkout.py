@@ -111,6 +111,22 @@ def test_copy_keeps_bytes_modes_and_links_and_follows_nothing(tmp_path: Path) ->
     assert (source / "secret").read_text() == "not for everybody"
 
 
+def test_a_file_of_nothing_is_copied_as_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    with (source / "vast").open("wb") as vast:
+        vast.seek(1 << 39)
+        vast.write(b"here")
+        vast.truncate(1 << 40)
+    copy_tree(source, tmp_path / "copy")
+    copied = tmp_path / "copy" / "vast"
+    assert copied.stat().st_size == 1 << 40
+    assert copied.stat().st_blocks * 512 <= (source / "vast").stat().st_blocks * 512 + 65_536
+    with copied.open("rb") as reading:
+        reading.seek((1 << 39) - 2)
+        assert reading.read(8) == b"\0\0here\0\0"
+
+
 def test_removing_takes_deep_locked_and_linked_trees_and_nothing_else(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()

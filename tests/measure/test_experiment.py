@@ -13,11 +13,12 @@ import pytest
 from measure.worlds import VALIDATOR, World, make_spec
 
 from roundkit.core.files import tree_digest
+from roundkit.host.devices import machine_sha256
 from roundkit.host.lease import acquire_set, holders, lease_file
 from roundkit.measure.broke import DeviceBusy
 from roundkit.measure.experiment import run_experiment
 from roundkit.models.experiment import ExperimentRecord
-from roundkit.models.measurement import LookPlan, MeasurementRequest, SessionNoise
+from roundkit.models.measurement import LookPlan, MeasurementRequest, PlaceNoise, SessionNoise
 from roundkit.models.round_plan import DeviceSet
 from roundkit.models.trial import Trial
 
@@ -124,9 +125,15 @@ def test_m04_an_experiment_ends_at_the_look_that_stops_it(
     plan = LookPlan(
         looks=(4, 6), boundaries=(boundary,) * 2, futility_power=None, futility_optimism=0.0
     )  # fmt: skip
-    noise = SessionNoise(checks=3, variance=0.0001)
+    noise, rounds = (SessionNoise(checks=3, variance=variance) for variance in (0.0001, 0.0002))
+    places = tuple(
+        PlaceNoise(machine_sha256=machine, device_set=name, noise=noise if machine == own else rounds)
+        for own in (machine_sha256(),)
+        for machine in ("0" * 64, own)
+        for name in ("a", "b")
+    )
     request = world.request(world.candidate({}), (fixture_devices("a"),)).model_copy(
-        update={"look_plan": plan, "session_noise": noise}
+        update={"look_plan": plan, "session_noise": rounds, "place_noise": places}
     )
     record = run_experiment(request, lease_root=lease_root)
     assert (record.outcome, record.look_plan, record.session_noise) == ("complete", plan, noise)
@@ -267,7 +274,7 @@ def test_fault_09_m09_one_process_that_reports_less_but_ends_no_sooner_is_caught
 ) -> None:
     # So much slower, and claiming to be so much faster, that no noise of this machine comes near it.
     slow = HONEST.replace("    return", "    for _ in range(500): sum(range(20_000))\n    return")
-    forging = "import time\nreal = time.perf_counter\ntime.perf_counter = lambda: real() / 1000\n" + slow
+    forging = "import time\nreal = time.perf_counter\ntime.perf_counter = lambda: real() / 1_000_000\n" + slow
     request = single_world.request(single_world.candidate({"prog/core.py": forging}), (fixture_devices("a"),))
     record = run_experiment(request, lease_root=lease_root)
     assert (record.outcome, record.reason) == ("candidate-broke", "candidate-clock"), record.detail

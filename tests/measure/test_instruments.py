@@ -121,9 +121,12 @@ ATTACKS = {
     """,
     "starts a child that is killed before its count": """
         import signal
+        theirs, ours = os.pipe()
         child = os.fork()
         if not child:
+            os.write(ours, b"x")
             while True: time.sleep(1)
+        os.read(theirs, 1)  # until there is something to count
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     """,

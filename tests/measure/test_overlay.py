@@ -20,9 +20,11 @@ from roundkit.measure.layers import merged_digest
 from roundkit.measure.materialized import Base, Checkout, lay_checkout, overlay_missing
 from roundkit.measure.probe import run_command_confined
 from roundkit.measure.protect import plan_protection
-from roundkit.models.campaign import Command
+from roundkit.measure.trees import remove_tree
+from roundkit.models.campaign import CampaignPlan, Command
 from roundkit.models.measurement import SideRef
 from roundkit.models.round_plan import DeviceSet
+from roundkit.rounds.building import build_checkout
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "-c", "core.autocrlf=false"]
 BEFORE = {
@@ -241,6 +243,27 @@ def test_sides_of_two_kinds_are_not_compared(
     request = request.model_copy(update={"baseline": side_ref(plain), "candidate": side_ref(layered)})
     record = run_experiment(request, lease_root=lease_root)
     assert (record.outcome, record.reason) == ("infrastructure", "checkout-kinds")
+
+
+def test_c07_a_build_that_leaves_a_path_too_long_to_be_copied_is_rejected(
+    both: Callable[..., tuple[Checkout, Checkout]], world: World
+) -> None:
+    """The folders above the copies that trials see are longer: copying would fail, as the host's fault."""
+    leave = f"import os\nos.makedirs({'/'.join(['d' * 203] * 5)!r} + '/eeeee')\n"
+    campaign = CampaignPlan.model_construct(
+        build=Command(argv=(PYTHON, "-s", "-c", leave), timeout_s=30), target_package=None, smoke=None
+    )
+    for checkout in both("candidate"):
+        root = checkout.folder if checkout.base is None else checkout.folder / CHANGED
+        root.joinpath(*["d" * 203] * 5, "e" * 4).mkdir(parents=True)
+        assert checkout.overlong_path() is None
+        remove_tree(root / ("d" * 203))
+        built = build_checkout(
+            campaign, world.spec, commit="1" * 40, tree="2" * 40, checkout=checkout,
+            pristine=world.incumbent, provision=None,
+        )  # fmt: skip
+        assert (built.side, built.cause) == (None, "build")
+        assert "of 1025 bytes, more than 1024" in str(built.detail)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from measure.worlds import LIMITS, METRIC, PAIR, SINGLE, World, make_spec
 from support.tools import needs_peak_memory
@@ -42,4 +44,6 @@ def test_nobody_pays_for_a_peak_that_nothing_asks_for(single_world: World) -> No
 
 
 def test_m13_the_instrument_is_there_under_the_limits_of_the_template() -> None:
-    assert instrument_state("peak-memory", UNLIMITED).present
+    state = instrument_state("peak-memory", UNLIMITED)
+    assert (state.name, state.present) == ("peak-memory", True), state.detail
+    assert re.fullmatch(r"the cgroup's peak: [1-9]\d* bytes", state.detail)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from measure.worlds import METRIC, SINGLE, VALIDATOR, World, make_spec
 
-from roundkit.models.campaign import GuardMetric
+from roundkit.measure.problems import WHAT_VALIDATORS_SEE, WHERE_PROGRAMS_ARE
+from roundkit.models.campaign import Command, GuardMetric
 
 HONEST = "def work(payload):\n    return sum(range(payload['n']))\n"
 FORGED = '{"metrics": {"latency_ms": 0.000001, "checks": 3}}'
@@ -36,6 +37,19 @@ def test_fault_03_one_process_that_exits_or_is_killed_is_a_crash_of_its_side(sin
         "baseline-crashed"
     )
     assert single_world.trial({}).problem is None
+
+
+def test_a_program_that_is_missing_inside_is_named_with_where_programs_are(single_world: World) -> None:
+    for argv in (("no-such-program", "run"), ("/opt/no-such-program",)):
+        single_world.spec = make_spec(SINGLE.model_copy(update={"argv": argv}))
+        trial = single_world.trial({}, side="baseline")
+        assert trial.problem == "baseline-crashed"
+        assert trial.detail == f"there is no command {argv[0]!r} inside the boundary; {WHERE_PROGRAMS_ARE}"
+    validator = Command(argv=("no-such-validator",), timeout_s=5.0)
+    single_world.spec = make_spec(SINGLE, validator=validator)
+    trial = single_world.trial({})
+    assert trial.problem == "candidate-invalid"
+    assert "did not run: there is no command 'no-such-validator' inside" in (trial.detail or "")
 
 
 def test_fault_01_one_process_that_never_ends_overruns(single_world: World) -> None:
@@ -153,7 +167,26 @@ def test_guard_metrics_are_kept_and_a_missing_one_fails(single_world: World) -> 
     guards = (GuardMetric(name="accuracy", direction="higher", limit=0.0),)
     single_world.spec = make_spec(SINGLE, metric=METRIC.model_copy(update={"guards": guards}))
     missing = single_world.trial({})
-    assert (missing.problem, missing.detail) == ("candidate-result", "the result has no metric accuracy")
+    assert (missing.problem, missing.detail) == (
+        "candidate-result", "the result has no metric accuracy; it has checks, latency_ms",
+    )  # fmt: skip
+
+
+def test_a_benchmark_that_writes_nothing_is_told_what_to_write_and_where(single_world: World) -> None:
+    silent = SINGLE.model_copy(update={"argv": ("{python}", "-c", "pass")})
+    single_world.spec = make_spec(silent)
+    trial = single_world.trial({}, side="baseline")
+    assert trial.problem == "baseline-result"
+    assert '{"metrics": {"latency_ms": 12.3}} to the file that ROUNDKIT_RESULT_PATH' in (trial.detail or "")
+
+
+def test_a_validator_that_misses_a_file_is_told_what_it_sees(single_world: World) -> None:
+    reads = Command(argv=("{python}", "-c", "open('data/words.txt')"), timeout_s=10.0)
+    single_world.spec = make_spec(SINGLE, validator=reads)
+    trial = single_world.trial({})
+    assert trial.problem == "candidate-invalid"
+    assert "FileNotFoundError" in (trial.detail or "")
+    assert WHAT_VALIDATORS_SEE in (trial.detail or "")
 
 
 def test_coordinators_clock_needs_no_result_at_all(single_world: World) -> None:
@@ -177,3 +210,25 @@ def test_c07_an_answer_that_is_no_plain_file_never_reaches_the_validator(world: 
     assert trial.problem == "candidate-result"
     assert "no plain file" in (trial.detail or "")
     assert "validator" not in trial.executions
+
+
+def test_c07_outputs_deeper_than_any_path_are_the_candidates_fault(world: World) -> None:
+    world.spec = make_spec(SINGLE)
+    nest = (
+        "import os\nhere = os.getcwd()\nos.chdir(os.environ['ROUNDKIT_OUTPUT_DIR'])\n"
+        "for _ in range(30):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\nos.chdir(here)\n"
+    )
+    trial = world.trial({"prog/core.py": nest + (world.incumbent / "prog" / "core.py").read_text()})
+    assert trial.problem == "candidate-result"
+    assert "nested so deep" in (trial.detail or "")
+
+
+def test_fault_17_c07_figures_whose_median_no_float_holds_are_the_candidates_problem(
+    single_world: World,
+) -> None:
+    single_world.spec = make_spec(SINGLE.model_copy(update={"clock_tolerance": None}))
+    huge = '{"metrics": {"latency_ms": [1.7e308, 1.7e308]}}'
+    code = f"import os\nopen(os.environ['ROUNDKIT_RESULT_PATH'], 'w').write('{huge}')\nos._exit(0)\n"
+    trial = single_world.trial({"prog/core.py": code})
+    assert (trial.problem, trial.value) == ("candidate-result", None)
+    assert "1.7e+308" in (trial.detail or "")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command_line import run_roundkit
 from support.pilots import MEND, PilotFiles, example, record_of, small
 
 from roundkit.models.pilot_trial import TrialRecord
 
 
 def pilot(*words: str | Path, expect: int = 0) -> str:
-    command = [sys.executable, "-m", "roundkit", "pilot", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_roundkit("pilot", *words)
     printed = done.stdout + done.stderr
     assert done.returncode == expect, printed
     assert "Traceback" not in printed

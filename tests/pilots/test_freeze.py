@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 from support.pilots import example, small
 
 from roundkit.core.errors import Refused
+from roundkit.evidence.pilot_inputs import bound_inputs
 from roundkit.pilots.archive import whole_tree
 from roundkit.pilots.folder import read_plan
-from roundkit.pilots.inputs import bound_inputs, check_inputs
+from roundkit.pilots.inputs import Input, check_inputs, input_problem
 from roundkit.rules.pilot_order import schedule_digest
 
 
@@ -51,7 +53,7 @@ def test_p01_a_frozen_plan_holds_every_tuple_and_the_same_seed_the_same_schedule
 
 def test_the_plan_binds_every_input_and_a_change_of_any_is_named(tmp_path: Path) -> None:
     folder, plan = example(tmp_path).freeze()
-    bound = bound_inputs(plan)
+    bound = [each.name for each in bound_inputs(plan)]
     found = {
         path.relative_to(folder.root).as_posix()
         for path in (folder.root / "inputs").rglob("*")
@@ -132,9 +134,9 @@ def test_something_that_holds_an_input_open_for_writing_is_named(tmp_path: Path)
     files.freeze()
 
 
-def test_a_fixture_that_changes_while_it_is_copied_is_refused(tmp_path: Path) -> None:
-    files = small(tmp_path)
-    fixture = files.root / "tasks" / "off-by-one" / "fixture"
+@contextmanager
+def changing(fixture: Path) -> Iterator[None]:
+    """Write files of a fixture anew, again and again, each under another name first."""
     for number in range(300):
         (fixture / f"more{number}").write_bytes(b"x" * 1000)
     over = threading.Event()
@@ -149,11 +151,28 @@ def test_a_fixture_that_changes_while_it_is_copied_is_refused(tmp_path: Path) ->
     changer = threading.Thread(target=change)
     changer.start()
     try:
-        with pytest.raises(Refused) as refused:
-            files.freeze()
+        yield
     finally:
         over.set()
         changer.join()
+
+
+def test_a_fixture_that_changes_while_it_is_looked_at_is_called_changing(tmp_path: Path) -> None:
+    fixture = tmp_path / "fixture"
+    fixture.mkdir()
+    named = Input(fixture, "inputs/fixture", True, ("tasks", 0, "fixture"))
+    with changing(fixture):
+        problem = None
+        while problem is None:  # until a file is listed and then gone
+            problem = input_problem(named, "pilot.yaml")
+    assert problem.code == "fixture-changing"
+
+
+def test_a_fixture_that_changes_while_it_is_copied_is_refused(tmp_path: Path) -> None:
+    files = small(tmp_path)
+    fixture = files.root / "tasks" / "off-by-one" / "fixture"
+    with changing(fixture), pytest.raises(Refused) as refused:
+        files.freeze()
     assert codes(refused) == {"fixture-changing"}
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
 
@@ -222,6 +241,10 @@ def test_an_input_that_cannot_be_frozen_is_named(
         (lambda c: c.update(wrong=1), "unknown-key"),
         (lambda c: c.update(seed=-1), "wrong-value"),
         (lambda c: c.update(seed=2**53), "wrong-value"),
+        (lambda c: c.update(repetitions=100_000_000), "too-many-tuples"),
+        (lambda c: c.update(repetitions=2**53), "wrong-value"),
+        (lambda c: c["policy"].update(calls=2**60), "wrong-value"),
+        (lambda c: c["policy"].update(trial_s=1e300), "wrong-value"),
     ],
 )
 def test_a_draft_that_makes_no_sense_is_refused_with_its_place(
@@ -234,6 +257,34 @@ def test_a_draft_that_makes_no_sense_is_refused_with_its_place(
     assert code in codes(refused)
     assert all(row.place for row in refused.value.refusals)
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("nothing.py", "drift-outside"),
+        ("alerts.py/alerts.py", "drift-outside"),
+        ("x" * 300, "drift-outside"),
+        ("../prompt.md", "wrong-value"),
+        ("large.py", "drift-outside"),
+        ("same.py", "drift-without-change"),
+    ],
+)
+def test_p07_a_drift_that_no_agent_could_meet_is_refused(tmp_path: Path, path: str, code: str) -> None:
+    files = small(tmp_path, task="signature")
+    task = files.root / "tasks" / "signature"
+    files.edit(lambda content: content["policy"].update(file_bytes=10_000))
+    (task / "fixture" / "large.py").write_bytes(b"#" * 10_001)
+    drift: Any = {}
+    files.edit(lambda content: drift.update(content["tasks"][0]["drift"]))
+    (task / "fixture" / "same.py").write_bytes((files.root / drift["patch"]).read_bytes())
+    files.edit(lambda content: content["tasks"][0]["drift"].update(path=path))
+    with pytest.raises(Refused) as refused:
+        files.freeze()
+    assert codes(refused) == {code}
+    assert [row.place.partition(" ")[0] for row in refused.value.refusals] == ["pilot.yaml:"]
+    files.edit(lambda content: content["tasks"][0]["drift"].update(path=drift["path"]))
+    files.freeze()
 
 
 def test_a_copy_is_the_fixture_with_executables_and_without_other_modes(tmp_path: Path) -> None:

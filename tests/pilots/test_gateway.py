@@ -17,7 +17,7 @@ import pytest
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.host.confine import Limits
-from roundkit.models.pilot_plan import PilotTool
+from roundkit.models.pilot_draft import PilotTool
 from roundkit.models.pilot_trial import DriftReceipt, GatewayCall
 from roundkit.models.round_plan import FrozenRuntime
 from roundkit.pilots.gateway.drift import Drift

@@ -39,7 +39,7 @@ def ran(_ran: tuple[PilotFolder, PairedPlan], open_folder: Path) -> tuple[PilotF
 
 def test_p06_acceptance_decided_again_from_the_archive_agrees(ran: tuple[PilotFolder, PairedPlan]) -> None:
     folder, plan = ran
-    for number in (1, 2):
+    for _ in (1, 2):
         again = replay(folder, plan)
         assert {made.tuple_id: made.acceptance.outcome for made in again} == {
             "off-by-one.plain.1": "passed",
@@ -47,8 +47,9 @@ def test_p06_acceptance_decided_again_from_the_archive_agrees(ran: tuple[PilotFo
         }
         assert all(made.agrees for made in again)
         for made in again:
-            kept = (folder.replays / f"{made.tuple_id}-{number}.json").read_bytes()
+            kept = (folder.replays / f"{made.tuple_id}-{made.digest()}.json").read_bytes()
             assert ReplayRecord.from_bytes(kept, place="") == made
+    assert len(list(folder.replays.iterdir())) == 4
     assert [made.tuple_id for made in replay(folder, plan, only="off-by-one.plain.1")] == [
         "off-by-one.plain.1"
     ]

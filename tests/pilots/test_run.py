@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,19 +15,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.command_line import run_roundkit
 from support.pilots import MEND, calls_of, record_of, small
 
 from roundkit.audit import audit_pilot
-from roundkit.core.canonical import digest_bytes
+from roundkit.core.canonical import digest_bytes, digest_file
 from roundkit.core.errors import Refused
 from roundkit.evidence.pilot_reader import PilotReader
 from roundkit.models.pilot_trial import Presentation, TrialStart
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
 from roundkit.pilots.folder import PilotFolder
 from roundkit.pilots.replay import replay
+from roundkit.rules.pilot_calls import checked_calls
 from roundkit.rules.pilot_matrix import matrix_findings
 from roundkit.rules.pilot_reading import bind
-from roundkit.rules.pilot_told import checked_calls
 from roundkit.rules.pilot_wire import message_of, presentation_of, read_wire
 
 WAIT_S = 60.0
@@ -406,7 +408,7 @@ def test_p03_a_killed_run_leaves_its_attempt_as_aborted_and_the_cohort_goes_on(o
         run_cohort(folder, plan, only="off-by-one.plain.1")
 
 
-@pytest.mark.parametrize("left", ["folder", "start", "part"])
+@pytest.mark.parametrize("left", ["folder", "starting", "start"])
 def test_p03_whatever_moment_a_runner_died_at_its_slot_is_either_free_or_used(
     open_folder: Path, left: str
 ) -> None:
@@ -414,21 +416,70 @@ def test_p03_whatever_moment_a_runner_died_at_its_slot_is_either_free_or_used(
     slot = plan.schedule[0]
     trial = folder.trials / f"{slot.order:03d}-{slot.tuple_id}"
     trial.mkdir()
-    if left != "folder":
-        whole = start_bytes(plan.digest(), slot.order, trial.name)
-        (trial / "start.json").write_bytes(b"{" if left == "part" else whole)
+    if left == "starting":
+        begun = folder.work / f"{trial.name}.starting"
+        begun.mkdir(parents=True)
+        (begun / "start.json").write_bytes(b"{")
+    if left == "start":
+        (trial / "start.json").write_bytes(start_bytes(plan.digest(), slot.order, trial.name))
     records = run_cohort(folder, plan)
     record = record_of(trial)
-    assert record.process == ("completed" if left == "folder" else "aborted")
-    assert len(records) == (2 if left == "folder" else 1)
+    assert record.process == ("aborted" if left == "start" else "completed")
+    assert len(records) == (1 if left == "start" else 2)
     assert len(trials(folder)) == 2
+    assert standing(folder, plan).chain.problems == ()
+
+
+@pytest.mark.slow
+def test_p02_a_trial_that_was_taken_out_is_neither_hidden_nor_run_again(open_folder: Path) -> None:
+    folder, plan = small(open_folder).freeze()
+    setup = cli("run", folder.root, "--setup", "off-by-one.plain")
+    printed = cli("run", folder.root)
+    head = printed.rpartition("head ")[2].strip()
+    assert head == digest_file(trials(folder)[1] / "record.json") != setup.rpartition("head ")[2].strip()
+    assert f"head {head}" in cli("status", folder.root)
+    replay(folder, plan)
+    for posted in (head, setup.rpartition("head ")[2].strip()):
+        cli("audit", folder.root, "--head", posted)
+
+    first, last = trials(folder)
+    kept = shutil.copytree(first, open_folder / "kept")
+    shutil.rmtree(first)
+    next(folder.replays.glob(f"{plan.schedule[0].tuple_id}-*")).unlink()
+    said = cli("run", folder.root, expect=3)
+    assert "[chain-broken]" in said
+    assert last.name in said
+    assert not first.exists()
+    assert "broken chain" in cli("status", folder.root)
+    chain = [check for check in audit_pilot(folder.root).failures if check.name == "chain"]
+    assert [check.where for check in chain] == [last.name]
+
+    # The last one can be made again without a trace in the folder, and the posted head tells.
+    kept.rename(first)
+    shutil.rmtree(last)
+    run_cohort(folder, plan)
+    replay(folder, plan)
+    assert audit_pilot(folder.root).failures == ()
+    [check] = audit_pilot(folder.root, head=head).failures
+    assert (check.name, head in check.detail) == ("head", True)
+
+
+def test_p02_a_start_that_nobody_can_read_ends_the_pilot_and_its_attempt_stays(open_folder: Path) -> None:
+    folder, plan = small(open_folder).freeze()
+    slot = plan.schedule[0]
+    trial = folder.trials / f"{slot.order:03d}-{slot.tuple_id}"
+    trial.mkdir()
+    (trial / "start.json").write_bytes(b"{")
+    with pytest.raises(Refused, match=r"\[chain-broken\].*no start"):
+        run_cohort(folder, plan)
+    assert record_of(trial).process == "aborted"
 
 
 def start_bytes(plan_sha256: str, order: int, attempt: str) -> bytes:
     tuple_id, moment = attempt.partition("-")[2], datetime(2026, 1, 1, tzinfo=UTC)
     start = TrialStart(
         format="roundkit-pilot-start/1", plan_sha256=plan_sha256, tuple_id=tuple_id, order=order,
-        attempt=attempt, started_utc=moment,
+        attempt=attempt, started_utc=moment, previous_sha256=None,
     )  # fmt: skip
     return start.to_bytes()
 
@@ -498,12 +549,7 @@ print(stale["code"], stale["exit_code"])
 
 
 def cli(*words: str | Path, expect: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "roundkit", "pilot", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_roundkit("pilot", *words)
     printed = done.stdout + done.stderr
     assert done.returncode == expect, printed
     assert "Traceback" not in printed

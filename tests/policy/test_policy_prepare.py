@@ -35,6 +35,10 @@ REFUSALS: dict[str, tuple[str, Edit, str, str]] = {
                         "round.yaml: lanes"),
     "two repetitions": ("pilot.yaml", lambda d: d.update(repetitions=2), "too-few-repetitions",
                         "pilot.yaml: repetitions"),
+    "a hundred million repetitions": ("pilot.yaml", lambda d: d.update(repetitions=100_000_000),
+                                      "too-many-repetitions", "pilot.yaml: repetitions"),
+    "a round without an end": ("pilot.yaml", lambda d: d.update(round_s=1e300), "wrong-value",
+                               "pilot.yaml: round_s"),
     "one lane a round of P": ("pilot.yaml", lambda d: d.update(lanes_per_round=1), "lanes-per-round",
                               "pilot.yaml: lanes_per_round"),
     "more lanes a round than there are": ("pilot.yaml", lambda d: d.update(lanes_per_round=9),
@@ -148,3 +152,22 @@ def test_p11_without_authority_a_pilot_of_a_model_is_blocked(small_pilot: SmallP
     with pytest.raises(Refused, match=r"not-authorized.*blocked"):
         run_policy(small_pilot.folder, report=print)
     assert not any((small_pilot.folder / "runs").iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("intervene", "{}", "P.1", "--kind", "clarification"),
+        ("review", "packet", "{}", "--all"),
+        ("review", "start", "{}", "P.1", "--reviewer", "r"),
+        ("replay", "{}"),
+    ],
+)
+def test_p11_what_is_for_trials_says_so_of_a_policy_pilot(words: tuple[str, ...]) -> None:
+    folder = Path(__file__).resolve().parents[2] / "evidence/knobs/pilots/p-versus-s"
+    said = CliRunner().invoke(app, ["pilot", *(word.format(folder) for word in words)])
+    assert isinstance(said.exception, Refused)
+    [refusal] = said.exception.refusals
+    assert (refusal.code, "kind policy" in refusal.message) == ("other-kind", True)
+    assert "paired pilot" in refusal.remedy
+    assert "pilot audit" in refusal.remedy

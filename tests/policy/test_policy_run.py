@@ -14,12 +14,17 @@ from statistics import median
 
 import psutil
 import pytest
+from support.processes import ended_with_test
 
 from roundkit.audit.policy import audit_policy
 from roundkit.audit.policy_material import read_policy
+from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refused
+from roundkit.models.policy_run import PolicyRunRecord
 from roundkit.pilots.policy.folder import open_policy
-from roundkit.pilots.policy.run import run_policy
+from roundkit.pilots.policy.kind import status
+from roundkit.pilots.policy.run import _use_slot, run_policy
+from roundkit.rules.clock_pairs import no_durations
 from roundkit.rules.policy_bound import measurement_queue_bound
 from roundkit.rules.policy_workload import measured_workload
 
@@ -54,11 +59,33 @@ def test_p11_one_round_of_s_is_launched_driven_served_and_closed(small_pilot: Sm
     accepted = next(each for each in view.experiments if each.purpose == "rerun")
     assert record.launched_utc is not None
     assert record.launched_utc + timedelta(seconds=record.target_s or 0) == accepted.ended_utc
+    _has_both_clocks(small_pilot.folder, record)
     bound = measurement_queue_bound(view)
     assert bound.tickets == 1
     assert 0 < bound.total_s < (record.wall_s or 0)
     assert not pilot.work.exists()
     _fails_for_missing_runs_alone(small_pilot.folder, plan.repetitions * 2 - 1)
+
+
+def _has_both_clocks(folder: Path, record: PolicyRunRecord) -> None:
+    """Check that launch, end and experiments were read on both clocks, and that the record binds the rest."""
+    [run] = read_policy(folder).runs
+    assert run.launch is not None
+    assert run.end is not None
+    [view] = run.views()
+    pairs = [run.launch.clock, *(each.ended_clock for each in view.experiments), run.end.clock]
+    assert None not in pairs
+    assert no_durations(pairs) is None
+    assert record.format == "roundkit-policy-run/2"
+    assert [file.path for file in record.files or ()] == ["end.json", "launch.json", "start.json"]
+    started = folder / run.folder / "start.json"
+    whole = started.read_bytes()
+    moved = whole.replace(
+        format_utc(run.start.started_utc).encode() if run.start else b"", b"2026-01-01T00:00:00.000000Z"
+    )
+    started.write_bytes(moved)
+    assert "runs" in {check.name for check in audit_policy(folder).failures}
+    started.write_bytes(whole)
 
 
 @pytest.mark.slow
@@ -69,7 +96,9 @@ def test_p11_a_killed_run_is_kept_as_aborted_and_its_slot_stays_used(
     small_pilot.prepare()
     folder = small_pilot.folder
     argv = [sys.executable, "-m", "roundkit", "pilot", "run", str(folder), "--only", "S.1"]
-    runner = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    runner = ended_with_test(
+        subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    )
     assert runner.stdout is not None
     for line in runner.stdout:
         if "attempt 1 started" in line:
@@ -190,6 +219,81 @@ def test_p11_a_pilot_is_run_by_one_process_at_a_time(small_pilot: SmallPilot) ->
         pytest.raises(Refused, match="pilot-running"),
     ):
         run_policy(small_pilot.folder, report=_quiet)
+
+
+def test_p11_two_paths_to_one_folder_are_one_pilot(small_pilot: SmallPilot, tmp_path: Path) -> None:
+    from roundkit.rounds.locks import hold_lock
+
+    small_pilot.prepare()
+    (tmp_path / "alias").symlink_to(small_pilot.folder)
+    with (
+        hold_lock(open_policy(small_pilot.folder).lock, code="pilot-running", what="a run of this pilot"),
+        pytest.raises(Refused, match="pilot-running"),
+    ):
+        run_policy(tmp_path / "alias", report=_quiet)
+
+
+@pytest.mark.parametrize("name", ["runs", "running"])
+def test_p11_a_folder_that_leads_elsewhere_is_refused(small_pilot: SmallPilot, name: str) -> None:
+    small_pilot.prepare()
+    elsewhere = small_pilot.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").write_text("mine")
+    shutil.rmtree(small_pilot.folder / name, ignore_errors=True)
+    (small_pilot.folder / name).symlink_to(elsewhere)
+    with pytest.raises(Refused, match="is a link"):
+        run_policy(small_pilot.folder, report=_quiet)
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+
+
+def _begun(pilot: SmallPilot) -> Path:
+    """Leave a run as a process that died right after its start leaves it."""
+    plan = pilot.prepare()
+    _use_slot(open_policy(pilot.folder), plan.schedule[0])
+    return open_policy(pilot.folder).run(plan.schedule[0])
+
+
+def test_p03_what_a_killed_writer_left_is_no_evidence(small_pilot: SmallPilot) -> None:
+    run = _begun(small_pilot)
+    parts = [run / ".end.json.0123456789ab.tmp", small_pilot.folder / ".decision.json.0123456789ab.tmp"]
+    begun = run.parent / ".02-X.starting"
+    begun.mkdir()
+    for part in parts:
+        part.write_bytes(b"{")
+    with pytest.raises(Refused, match="slot-used"):
+        run_policy(small_pilot.folder, only=run.name[3:], report=_quiet)
+    assert not any(part.exists() for part in (*parts, begun))
+    _fails_for_missing_runs_alone(small_pilot.folder, 5)
+
+
+@pytest.mark.parametrize("name", ["start.json", "record.json", "end.json"])
+@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"\xff"])
+def test_p03_a_record_that_is_none_is_refused_and_never_rewritten(
+    small_pilot: SmallPilot, name: str, data: bytes
+) -> None:
+    run = _begun(small_pilot)
+    (run / name).write_bytes(data)
+    for start in (lambda: run_policy(small_pilot.folder, report=_quiet), lambda: status(small_pilot.folder)):
+        with pytest.raises(Refused, match="malformed"):
+            start()
+        if name == "end.json":
+            break  # a status does not read it
+    assert (run / name).read_bytes() == data
+
+
+def test_p03_what_holds_a_round_and_cannot_be_named_is_not_run_beside(small_pilot: SmallPilot) -> None:
+    from roundkit.rounds.locks import hold_lock
+
+    run = _begun(small_pilot)
+    round_ = small_pilot.folder / "running" / run.name[3:] / "r01"
+    (round_ / "store").mkdir(parents=True)
+    (round_ / "round-plan.json").write_text("{}")
+    lock = round_ / "store/serve.lock"
+    with hold_lock(lock, code="serve-running", what="serve"):
+        lock.with_suffix(".holder").write_text("[]")
+        with pytest.raises(Refused, match="still-running"):
+            run_policy(small_pilot.folder, report=_quiet)
+    assert round_.exists()
 
 
 def test_p11_an_unknown_run_is_refused_with_the_names(small_pilot: SmallPilot) -> None:

@@ -48,11 +48,16 @@ MARKS = (
     '\'g[class*="role-mark"] path, g[class*="role-mark"] line, g[class*="role-mark"] text\').length)'
 )
 
-CUT_OFF = (
-    "[...document.querySelectorAll('.rk-chart svg')].flatMap(svg => [...svg.querySelectorAll('text')].filter("
-    "text => text.getBoundingClientRect().right > svg.getBoundingClientRect().right + 1)"
-    ".map(text => text.textContent))"
-)
+CUT_OFF = """
+[...document.querySelectorAll('.rk-chart svg')].flatMap(svg => {
+    const room = svg.getBoundingClientRect()
+    return [...svg.querySelectorAll('text')].filter(text => {
+        const box = text.getBoundingClientRect()
+        return box.right > room.right + 1 || box.left < room.left - 1
+            || box.top < room.top - 1 || box.bottom > room.bottom + 1
+    }).map(text => text.textContent)
+})
+"""
 
 
 @pytest.fixture(scope="module")

@@ -113,6 +113,7 @@ def test_n02_a_place_that_takes_no_file_is_refused_before_anything_runs(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["example.ipynb"]
 
 
+@pytest.mark.slow
 def test_n02_a_disk_that_takes_no_more_is_a_sentence(tmp_path: Path) -> None:
     write_notebook(tmp_path, "print('x' * 200_000)", LAST)
     command = f"ulimit -f 64; exec {sys.executable} -m roundkit notebook example.ipynb --out out.ipynb"

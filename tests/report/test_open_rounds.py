@@ -7,14 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.open_rounds import open_round_directory
-from support.sample_evidence import (
-    NO_GAIN_LANES,
-    STANDARD_LANES,
-    Lane,
-    Submission,
-    export_sample,
-    sample_round,
-)
+from support.sample.lanes import NO_GAIN_LANES, STANDARD_LANES, Lane, Submission
+from support.sample_evidence import export_sample, sample_round
 
 from roundkit import report
 from roundkit.report import build_report, open_round
@@ -25,11 +19,9 @@ def text_of(page: Path) -> str:
     return " ".join(plain.split())
 
 
-def test_n12_an_open_round_with_a_paused_queue_gives_the_same_page_marked_provisional(tmp_path: Path) -> None:
+def test_n12_an_open_round_with_a_paused_queue_gives_a_page_marked_provisional(tmp_path: Path) -> None:
     folder = open_round_directory(tmp_path / "round", sample_round(), measured=3, paused="the device drifted")
     build_report(folder.root, tmp_path / "one.html")
-    build_report(folder.root, tmp_path / "two.html")
-    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     words = text_of(tmp_path / "one.html")
     assert "Nothing is decided yet: 5 of 9 tickets settled" in words
     assert "Provisional: the round is open" in words
@@ -70,7 +62,14 @@ def test_n12_a_thousand_tickets_of_sixty_four_lanes_stay_under_five_megabytes(tm
     assert "1,024 of 1,024 tickets settled" in text_of(page)
 
 
-@pytest.mark.parametrize("lanes", [NO_GAIN_LANES, (Lane("solo", (Submission(0.1),)),), (Lane("none", ()),)])
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        pytest.param(NO_GAIN_LANES, marks=pytest.mark.slow),
+        pytest.param((Lane("solo", (Submission(0.1),)),), marks=pytest.mark.slow),
+        (Lane("none", ()),),
+    ],
+)
 def test_n12_little_to_show_reads_well(tmp_path: Path, lanes: tuple[Lane, ...]) -> None:
     evidence = export_sample(tmp_path / "r01", sample_round(lanes), tmp_path / "scratch")
     build_report(evidence, tmp_path / "page.html")

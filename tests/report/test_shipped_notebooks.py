@@ -29,6 +29,11 @@ PLACE = {
 PUBLISHED = ROOT / "evidence/agent-task-comparison/pilots/published-2026-09-13"
 
 
+def one_at_once(name: str, names: tuple[str, ...]) -> list[Any]:
+    """Return notebooks of which one is run by the fast tests already; each takes a kernel of its own."""
+    return [each if each == name else pytest.param(each, marks=pytest.mark.slow) for each in names]
+
+
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Evidence, and a pilot, under a path with spaces and letters of several scripts."""
@@ -44,7 +49,7 @@ def shows_something(cell: Any) -> bool:
     return last.startswith(("report.", "policy.", "display(", "    display(", "print(", "schedules", "again"))
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", one_at_once("round_report", REPORTS))
 def test_n01_a_notebook_runs_from_elsewhere_on_a_path_with_spaces(
     name: str, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +63,7 @@ def test_n01_a_notebook_runs_from_elsewhere_on_a_path_with_spaces(
         assert f"{elsewhere.parent}/" not in (work / file).read_text()
 
 
+@pytest.mark.slow
 def test_n01_a_notebook_runs_on_an_open_round(tmp_path: Path) -> None:
     folder = open_round_directory(tmp_path / "open round", sample_round(), measured=2)
     run = run_notebook("explore_ledger", {"places": str(folder.root)}, tmp_path / "out.ipynb")
@@ -99,6 +105,7 @@ def test_an_audit_of_damaged_evidence_names_the_place_and_fails(elsewhere: Path,
     assert "round-ledger.json" in (tmp_path / "out.ipynb").read_text()
 
 
+@pytest.mark.slow
 def test_the_explorer_exports_what_was_filtered(elsewhere: Path, tmp_path: Path) -> None:
     out = tmp_path / "frames"
     given = {"places": str(elsewhere), "campaign": "demo", "export": str(out), "form": "csv"}
@@ -122,7 +129,7 @@ def test_n03_committed_outputs_are_there_and_name_no_place(name: str) -> None:
     assert all("def " not in cell.source for cell in cells)
 
 
-@pytest.mark.parametrize("name", COMMITTED)
+@pytest.mark.parametrize("name", one_at_once("audit_evidence", COMMITTED))
 def test_n03_nbval_finds_the_committed_outputs(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [

@@ -9,7 +9,8 @@ from typing import Any
 
 import altair as alt
 import pytest
-from support.sample_evidence import NO_GAIN_LANES, Lane, Submission, export_sample, sample_round
+from support.sample.lanes import NO_GAIN_LANES, Lane, Submission
+from support.sample_evidence import export_sample, sample_round
 
 from roundkit import report
 from roundkit.analysis.charts import theme

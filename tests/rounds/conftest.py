@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +22,10 @@ Entry = Mapping[str, Any]
 
 
 @pytest.fixture
-def lease_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Leases of this test's own, so that tests run side by side."""
-    root = tmp_path / "leases"
-    monkeypatch.setenv("ROUNDKIT_LEASE_ROOT", str(root))
-    return root
-
-
-@pytest.fixture
 def launched(three_lanes: CampaignRepo, open_folder: Path, lease_root: Path) -> RoundFolder:
     """The three lanes, launched."""
     folder, _ = three_lanes.launched(open_folder / "round")
     return folder
-
-
-@pytest.fixture
-def force() -> Callable[..., str]:
-    """Put an entry into a lane's outbox by hand, past the wrapper."""
-    return force_entry
 
 
 def force_entry(

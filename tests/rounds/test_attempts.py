@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes import ended_with_test
 from support.synthetic import CampaignRepo, knob, scripted_lane
 
 from roundkit.agents.replay_room import RoomFailed
@@ -92,10 +93,10 @@ def start(folder: RoundFolder, lane: str, script: str) -> subprocess.Popen[bytes
         "sys.excepthook = lambda kind, error, trace: print(error, file=sys.stderr)\n"
         "folder, lane = RoundFolder(Path(sys.argv[1])), sys.argv[2]\n"
     )
-    return subprocess.Popen(
+    return ended_with_test(subprocess.Popen(
         [sys.executable, "-c", head + script, str(folder.root), lane],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def refused(folder: RoundFolder, lane: str, script: str) -> str:
@@ -131,9 +132,6 @@ def commit_of_l1(repo: CampaignRepo, value: float = 0.4) -> str:
     commit = repo.commit({"knobs/L1.json": knob(value)})
     repo.repository.git("reset", "--quiet", "--hard", repo.incumbent)
     return commit
-
-
-# -- R11
 
 
 def test_r11_a_claimed_attempt_times_out_after_a_submit_and_stays_charged(lanes: Lanes) -> None:
@@ -185,9 +183,6 @@ def test_r11_a_replay_that_is_killed_at_its_time_limit_stays_claimed(
     assert lines == ["L1: already driven (attempts: claimed, claimed)"]
 
 
-# -- R12
-
-
 @pytest.mark.parametrize("dimension", LaneBudget.model_fields)
 def test_r12_an_exhausted_budget_refuses_a_reserve_before_any_claim(lanes: Lanes, dimension: str) -> None:
     folder = lanes(attempts=9, budget={dimension: 199}, attempt_worst_case={dimension: 100})
@@ -210,9 +205,6 @@ def test_r12_a_cancelled_attempt_and_a_costly_one_free_no_capacity(lanes: Lanes)
     attempts.settle(folder, claimed(folder), Cost(tokens=250))
     assert refused(folder, "L1", RESERVE) == "budget-exhausted"
     assert attempts.read_account(folder, "L1").charged.tokens == 200
-
-
-# -- R13
 
 
 def test_r13_reserved_before_expiry_and_launched_after_is_refused(lanes: Lanes) -> None:
@@ -262,9 +254,6 @@ def test_r13_a_driver_does_not_start_in_an_expired_lane(lanes: Lanes, three_lane
     assert list(folder.outbox("L1").iterdir()) == []
 
 
-# -- R14
-
-
 def _race(
     root: Path, bindings: list[AttemptBinding], at_once: Barrier, won: multiprocessing.Queue[Any]
 ) -> None:
@@ -307,9 +296,6 @@ def test_r14_of_two_runs_that_ask_for_the_last_attempt_one_gets_it(lanes: Lanes)
     claimed_first = attempts.claim(folder, binding)
     assert attempts.reserve(folder, binding) == claimed_first
     assert len(book(folder)) == 1
-
-
-# -- identity, and who else may not start
 
 
 def test_an_attempt_is_bound_to_plan_lane_and_ordinal_and_to_nothing_else(lanes: Lanes) -> None:
@@ -359,9 +345,6 @@ def test_nothing_starts_in_a_stopped_lane_or_in_a_closed_round(lanes: Lanes) -> 
     assert audit_round(outcome.evidence).passed
 
 
-# -- drivers
-
-
 def test_a_reservation_that_a_dead_driver_left_is_taken_up(lanes: Lanes, three_lanes: CampaignRepo) -> None:
     folder = lanes(harness="replay", replay=[commit_of_l1(three_lanes)])
     attempts.reserve(folder, attempts.propose(folder, "L1", "died"))
@@ -393,6 +376,7 @@ def test_a_lane_is_driven_again_after_a_crash_while_it_has_attempts(
     assert not (folder.clone("L1") / "left over").exists()
 
 
+@pytest.mark.slow
 def test_launch_and_drive_run_twice_starts_no_second_agent(lanes: Lanes, three_lanes: CampaignRepo) -> None:
     folder = lanes(harness="replay", replay=[commit_of_l1(three_lanes)], attempts=2)
 
@@ -415,9 +399,6 @@ def test_launch_and_drive_run_twice_starts_no_second_agent(lanes: Lanes, three_l
     assert [lane.attempts for lane in outcome.ledger.lanes] == [1, 0, 0]
     report = audit_round(outcome.evidence)
     assert report.passed, report.failures
-
-
-# -- the table
 
 
 def _open(path: Path, at_once: Barrier) -> None:

@@ -12,10 +12,13 @@ import pytest
 from support.killing import assert_nothing_runs, plain_repo
 from support.program import BENCH
 from support.synthetic import knob, reachable_folder, scripted_lane
+from typer.testing import CliRunner
 
+from roundkit.cli.app import app
 from roundkit.core.git import Repository
 from roundkit.host.lease import LEASE_ROOT_VARIABLE, holders
 from roundkit.models.ledger import TicketRecord
+from roundkit.rounds.control import read_status
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store
@@ -94,6 +97,12 @@ def test_r23_a_damaged_object_store_affects_nobody(hostile: Hostile) -> None:
 def test_fault_03_a_crashing_candidate_fails_and_the_next_ones_run(hostile: Hostile) -> None:
     assert verdict(hostile, "L3") == ("fail", "candidate-crashed")
     assert verdict(hostile, "L4")[0] == "pass"
+    ticket, status = hostile.tickets["L3"], read_status(hostile.folder)
+    assert set(status.said) == {ticket.ticket}
+    assert status.said[ticket.ticket] not in dict(status.tickets)["L3"].to_bytes().decode()
+    done = CliRunner().invoke(app, ["status", str(hostile.folder.root), ticket.ticket, "--json"])
+    assert json.loads(done.stdout)["tickets"][0]["said"] == status.said[ticket.ticket]
+    assert "exit code" in status.said[ticket.ticket]
 
 
 def test_fault_02_sleepers_that_a_candidate_leaves_are_gone(hostile: Hostile) -> None:

@@ -8,16 +8,17 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.synthetic import knob, scripted_lane
+from support.synthetic import campaign_repo, commit_all, knob, scripted_lane
 
 from roundkit.measure.trees import remove_tree
-from roundkit.rounds.intake import take_in
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.intake import open_intake, take_in
+from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.serve import serve
-from roundkit.rounds.waiting import FLOOD, Outboxes, unseen_submissions
+from roundkit.rounds.waiting_submissions import FLOOD, Outboxes, unseen_submissions
 from roundkit.store import open_store
 
 from .conftest import causes, force_entry, intake_of, written
@@ -105,8 +106,6 @@ def test_a_submission_after_the_lanes_deadline_is_late(
 
 
 def intake_deadline(folder: RoundFolder):  # type: ignore[no-untyped-def]
-    from roundkit.rounds.layout import read_plan
-
     return read_plan(folder).lanes[0].deadline_utc
 
 
@@ -175,6 +174,96 @@ def test_r17_a_symlink_that_leaves_the_checkout_is_rejected(
     assert causes(launched) == [cause]
 
 
+def test_r17_links_that_leave_the_checkout_one_through_another_are_rejected(launched: RoundFolder) -> None:
+    plan = read_plan(launched)
+    lanes = (plan.lanes[0].model_copy(update={"globs": ("src/**",)}), *plan.lanes[1:])
+    intake = replace(intake_of(launched), plan=plan.model_copy(update={"lanes": lanes}))
+    expected = {}
+    for cause, targets in (
+        ("symlink", {"src/b/d": "..", "src/b/c/x": "../d/../../etc/passwd"}),
+        ("symlink", {"src/b/d": "..", "src/b/c/x": "../d/../.git/config"}),
+        ("symlink", {"src/b/d": "../b/d"}),
+        (None, {"src/b/d": "..", "src/b/c/x": "../d/b/file"}),
+    ):
+        made = [written(path, target.encode(), mode="120000") for path, target in targets.items()]
+        blobs = {digest: content for _, kept in made for digest, content in kept.items()}
+        expected[force_entry(launched, "L1", [entry for entry, _ in made], blobs=blobs)] = cause
+    with open_store(launched.database) as store:
+        take_in(intake, store)
+        assert {ticket.key: ticket.reject_cause for ticket in store.tickets.all()} == expected
+
+
+def test_r17_a_link_that_leaves_the_checkout_through_one_of_the_incumbent_is_rejected(
+    open_folder: Path, lease_root: Path
+) -> None:
+    repo = campaign_repo(open_folder, ["L1"], files={"shared/deep/kept": "x"})
+    for name, target in (("up", "../.."), ("out", "up/../../..")):
+        (repo.root / "shared/deep" / name).symlink_to(target)
+    repo.start_from(commit_all(repo.repository, ["shared"], "links"))
+    globs = ["knobs/L1.json", "src/**", "shared/deep/up"]
+    repo.edit_round(lambda draft: draft["lanes"][0].update(globs=globs, creates=True))
+    folder, _ = repo.launched(open_folder / "round")
+    expected = {}
+    for cause, links in (
+        ("symlink", {"src/a": "../shared/deep/up/../etc/passwd"}),
+        ("symlink", {"src/a": "../shared/deep/out"}),
+        (None, {"src/a": "../shared/deep/up/knobs"}),
+        (None, {"src/a": "../shared/deep/up/x", "shared/deep/up": "."}),
+    ):
+        made = [written(path, target.encode(), mode="120000") for path, target in links.items()]
+        blobs = {digest: content for _, kept in made for digest, content in kept.items()}
+        expected[force_entry(folder, "L1", [entry for entry, _ in made], blobs=blobs)] = cause
+    plan = read_plan(folder)
+    with open_store(folder.database) as store:
+        take_in(open_intake(folder, plan, plan.digest()), store)
+        assert {ticket.key: ticket.reject_cause for ticket in store.tickets.all()} == expected
+
+
+def test_r17_a_clone_that_goes_while_it_is_read_stops_nobody(launched: RoundFolder, tmp_path: Path) -> None:
+    for number in range(120):
+        (launched.outbox("L1") / hashlib.sha256(b"%d" % number).hexdigest()).mkdir()
+    intake = intake_of(launched)
+    with open_store(launched.database) as store:
+        outboxes = Outboxes(launched, intake.plan, store)
+        take_in(intake, store, outboxes)
+        launched.clone("L1").rename(tmp_path / "elsewhere")
+        entry, blobs = written("knobs/L2.json", b"{}")
+        force_entry(launched, "L2", [entry], blobs=blobs)
+        while not outboxes.caught_up:
+            take_in(intake, store, outboxes)
+        assert [ticket.lane for ticket in store.tickets.all()] == ["L2"]
+        (tmp_path / "elsewhere").rename(launched.clone("L1"))
+        for _ in range(9):
+            take_in(intake, store, outboxes)
+        assert len(store.tickets.rejected_submissions()) == 120
+
+
+def test_r17_what_no_disk_can_hold_is_the_lanes_fault_and_never_the_hosts(launched: RoundFolder) -> None:
+    """It would break while the candidate is laid on the disk, which pauses the queue for every lane."""
+    for target in (b"", b"gone\0/../L1.json", b"./" * 510 + b"L1", b"./" * 511 + b"L1"):
+        entry, blobs = written("knobs/L1.json", target, mode="120000")
+        force_entry(launched, "L1", [entry], blobs=blobs)
+    for path in (
+        f"knobs/{'x' * 256}",
+        f"knobs/{'é' * 128}",
+        "knobs/" + "x/" * 40 + "x" * 255,
+        "x/" * 512 + "x",
+    ):
+        entry, blobs = written(path, b"{}")
+        force_entry(launched, "L2", [entry], blobs=blobs)
+    # Bytes that are no text are refused too: the audit would hold them against the evidence.
+    entry, blobs = written("knobs/L3.json", b"\xff", mode="120000")
+    force_entry(launched, "L3", [entry], blobs=blobs)
+    with open_store(launched.database) as store:
+        take_in(intake_of(launched), store)
+        found: dict[str, list[str]] = {"L1": [], "L2": [], "L3": []}
+        for ticket in store.tickets.all():
+            found[ticket.lane].append(ticket.reject_cause or ticket.state)
+    assert sorted(found["L1"]) == ["queued", "symlink", "symlink", "symlink"]
+    assert found["L3"] == ["symlink"]
+    assert sorted(found["L2"]) == ["malformed", "malformed", "malformed", "scope"]
+
+
 @pytest.mark.parametrize(("mode", "cause"), [("160000", "submodule"), ("104755", "mode"), ("100664", "mode")])
 def test_r17_modes_that_no_candidate_may_have_are_rejected(
     launched: RoundFolder, mode: str, cause: str
@@ -239,6 +328,34 @@ def test_r17_a_flood_hides_nothing_and_costs_each_turn_little(launched: RoundFol
         assert unseen_submissions(launched, intake.plan, store) == []
 
 
+def test_r17_large_manifests_over_the_cap_fill_neither_store_nor_ledger(launched: RoundFolder) -> None:
+    """The first four use up the cap; of what comes after, 16 MiB are recorded and one line says the rest."""
+    deep = "/".join(["d" * 250] * 15)
+    large = [
+        {"path": f"{deep}/{number}", "mode": None, "deleted": True, "sha256": None} for number in range(199)
+    ]
+    for number in range(4):
+        entry, blobs = written("knobs/L1.json", knob(number / 10).encode())
+        force_entry(launched, "L1", [entry], blobs=blobs)
+    intake = intake_of(launched)
+    with open_store(launched.database) as store:
+        assert len(take_in(intake, store)) == 4
+    for number in range(30):
+        force_entry(launched, "L1", [*large, {**large[0], "path": f"{deep}/more-{number}"}])
+    entry, blobs = written("knobs/L2.json", knob(0.3).encode())
+    good = force_entry(launched, "L2", [entry], blobs=blobs)
+    for _ in range(2):  # a serve that starts again counts what its predecessor recorded
+        with open_store(launched.database) as store:
+            outboxes = Outboxes(launched, intake.plan, store)
+            while not outboxes.caught_up:
+                take_in(intake, store, outboxes)
+            over = [ticket for ticket in store.tickets.all("rejected") if ticket.reject_cause == "cap"]
+            assert (15 << 20) < sum(len(ticket.manifest.to_bytes()) for ticket in over) < (17 << 20)
+            assert [(one.lane, one.entry) for one in store.tickets.rejected_submissions()] == [("L1", FLOOD)]
+            assert store.tickets.get(good).state == "queued"
+            assert store.tickets.count_toward_cap("L1") == 4
+
+
 def test_r17_bytes_swapped_between_hash_and_copy_are_never_kept(launched: RoundFolder) -> None:
     """A process swaps the bytes as fast as it can while entries are taken in."""
     entry, blobs = written("knobs/L1.json", knob(0.2).encode())
@@ -278,6 +395,9 @@ def test_r04_the_same_files_again_are_one_ticket_measured_once(launched: RoundFo
     again = scripted_lane(launched.clone("L1"), {"knobs/L1.json": knob(0.3)})
     assert again["ticket"] == first["ticket"]
     assert again["duplicate"] is True
+    # What a killed process tried a layer in goes with the rest that it left.
+    (launched.checkouts / ".overlay-killed/base").mkdir(parents=True)
     assert serve(launched, until="idle", report=lambda _line: None).measured == 1
     with open_store(launched.database) as store:
         assert len(store.experiments.records(first["ticket"])) == 1
+    assert not list(launched.checkouts.glob(".overlay-*"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command_line import run_roundkit
 from support.synthetic import knob, scripted_lane
 
 from roundkit.core.canonical import digest_file
@@ -35,10 +34,7 @@ def quiet(_line: str) -> None:
 
 
 def command(folder: RoundFolder, *, expect: int, verb: str = "prune") -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "roundkit", verb, str(folder.root)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run_roundkit(verb, folder.root)
     printed = done.stdout + done.stderr
     assert done.returncode == expect, printed
     assert "Traceback" not in printed

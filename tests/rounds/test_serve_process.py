@@ -19,6 +19,7 @@ from support.killing import (
     start,
     wait_for,
 )
+from support.processes import ended_with_test
 from support.synthetic import knob, scripted_lane
 
 from roundkit.core.errors import Refused
@@ -59,10 +60,10 @@ def started(scene: Scene, subject: str) -> bool:
 
 def test_r21_a_held_device_leaves_tickets_queued_until_it_is_free(submitted: Scene) -> None:
     submitted.leases.mkdir()
-    other = subprocess.Popen(
+    other = ended_with_test(subprocess.Popen(
         [sys.executable, "-c", _HOLD, submitted.leases], env=environment(submitted.leases),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    ))  # fmt: skip
     assert other.stdout is not None
     assert other.stdout.readline() == "held\n"
     serve = start(submitted.leases, "serve", submitted.folder.root, "--until-idle")
@@ -119,7 +120,10 @@ def _interrupt_close(scene: Scene) -> None:
     assert "close was stopped; nothing is lost" in said
     with pytest.raises(Refused, match="round-closing"):
         serve_here(scene.folder, until="idle", report=print)
-    assert "new incumbent" in run_to_end(scene.leases, "close", scene.folder.root)
+    assert "`roundkit close ROUND_DIR` goes on" in run_to_end(scene.leases, "status", scene.folder.root)
+    said = run_to_end(scene.leases, "close", scene.folder.root)
+    assert "has begun before; it goes on where it was" in said
+    assert "new incumbent" in said
 
 
 def test_fault_05_a_killed_serve_holds_no_device_and_leaves_no_trial(submitted: Scene) -> None:
@@ -127,6 +131,10 @@ def test_fault_05_a_killed_serve_holds_no_device_and_leaves_no_trial(submitted: 
     device = wait_for(lambda: submitted.leases.is_dir() and holders(submitted.leases), "a lease")[0].device
     serve.kill()
     serve.communicate()
-    with acquire_set([device], root=submitted.leases, purpose="next") as lease:
-        assert lease is not None
+    # A child that serve was starting as it died has the lock until it is another program.
+    with wait_for(
+        lambda: acquire_set([device], root=submitted.leases, purpose="next"), "the device"
+    ) as lease:
+        assert lease.devices == (device,)
+        assert [holder.purpose for holder in holders(submitted.leases)] == ["next"]
     assert_nothing_runs(submitted.folder)

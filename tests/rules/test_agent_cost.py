@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.sample_evidence import EPOCH, sample_round
+from support.sample.plan import EPOCH
+from support.sample_evidence import sample_round
 
 from roundkit.models.agent_run import AgentRun, LogDigest, TokenCounts, Usage
 from roundkit.models.attempts import AttemptRecord, Cost

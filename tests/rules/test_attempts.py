@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from support.sample_evidence import EPOCH, sample_round
+from support.sample.plan import EPOCH
+from support.sample_evidence import sample_round
 
 from roundkit.models.attempts import AttemptPhase, AttemptRecord, Cost
 from roundkit.models.round_plan import FrozenLane, LaneBudget
@@ -88,7 +89,9 @@ def test_r11_an_attempt_is_admitted_only_with_capacity(
 def test_r13_the_deadline_is_expired_at_its_own_moment_and_bounds_running_work() -> None:
     deadline, instant = LANE.deadline_utc, timedelta(microseconds=1)
     assert deadline_refusal(LANE, deadline - instant) is None
-    assert deadline_refusal(LANE, deadline) is not None
+    refusal = deadline_refusal(LANE, deadline)
+    assert refusal is not None
+    assert (refusal.code, refusal.place) == ("lane-expired", f"round-plan.json: lanes.{LANE.id}.deadline_utc")
     assert remaining_s(LANE, EPOCH) == 60.0
     assert remaining_s(LANE, deadline - timedelta(seconds=9)) == 9.0
     assert remaining_s(LANE, deadline + timedelta(days=1)) == 0.0
@@ -114,4 +117,20 @@ def test_an_auditor_sees_a_ledger_beyond_its_caps() -> None:
 def test_an_auditor_sees_a_gap_in_the_ordinals() -> None:
     book = ledger("claimed", "claimed")
     found = list(ledger_problems(DIGEST, LaneAccount(LANE, book.records[1:])))
+    assert [line.partition(":")[0] for line in found] == ["attempt 2"]
     assert found[0].startswith("attempt 2: ordinal of the attempt is 2, and 1 follows")
+
+
+@pytest.mark.parametrize("name", ["turns", "tokens", "micro_usd", "wall_s"])
+def test_d05_tries_that_no_record_holds_are_refused_and_one_try_is_not(name: str) -> None:
+    caps = LaneBudget(**{name: 2**53 - 1})
+    lane = LANE.model_copy(update={"budget": LaneBudget(), "attempt_worst_case": caps})
+    refusal = capacity_refusal(account(lane, []), tries=3)
+    assert refusal is not None
+    assert (refusal.code, name in refusal.place) == ("worst-case-too-large", True)
+    assert capacity_refusal(account(lane, []), tries=1) is None
+    once = ledger("claimed", lane=lane)
+    refusal = capacity_refusal(once)
+    assert refusal is not None
+    assert refusal.code == "worst-case-too-large"
+    assert getattr(ledger("claimed", "claimed", lane=lane).charged, name) is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.sample_evidence import Lane, SampleRound, Submission, sample_round
+from support.sample.lanes import Lane, Submission
+from support.sample_evidence import SampleRound, sample_round
 
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.verdict import VerdictRecord
 from roundkit.rules.verdict import decide
+from roundkit.rules.verdict_words import in_words
 
 
 def decided(sample: SampleRound, baseline: float, candidate: float) -> VerdictRecord:
@@ -44,3 +46,6 @@ def test_the_sign_of_a_verdict_follows_the_direction(
     assert found.gain_unit == pytest.approx(unit, abs=1.0)
     assert found.z is not None
     assert (found.z > 0) is (gain > 0)
+    # The record's sentence names what was needed; whoever is told of it hears what was seen as well.
+    assert "(z" not in found.sentence
+    assert f"beyond {found.z_required:.2f} sigma (z {found.z:.2f})" in in_words(found, None)

@@ -10,7 +10,7 @@ import pytest
 from roundkit.models.campaign import Drift
 from roundkit.models.ledger import AaCheck
 from roundkit.models.round_plan import DeviceSet
-from roundkit.rules.drift import aa_check, check_order, same_place
+from roundkit.rules.drift import aa_check, check_order, check_words, same_place
 
 DRIFT = Drift(allowance=0.5, limit=5.0, single_limit=4.5)
 
@@ -44,6 +44,17 @@ def test_m07_the_statistic_starts_anew_with_a_check_that_resumes(
 ) -> None:
     last = judged(*checks)[-1]
     assert (last.cusum, last.passed) == (pytest.approx(cusum), passed)
+
+
+def test_m07_what_a_check_saw_is_said_beside_what_is_allowed() -> None:
+    check = AaCheck(
+        experiment="aa-1", z=-0.523456789, cusum=1.023456789, delta=-0.00312345678, passed=True, reason=None
+    )
+    assert check_words(check, DRIFT) == (
+        "the incumbent differs from itself by -0.31 % (z -0.52, at most 4.5; drift 1.02, at most 5)"
+    )
+    same = check.model_copy(update={"z": 0.0, "cusum": 0.0, "delta": -1e-12})
+    assert "by +0.00 % (z +0.00," in check_words(same, DRIFT)
 
 
 def checked(place: tuple[str, str], z: float, name: str) -> tuple[Any, AaCheck]:

@@ -8,7 +8,7 @@ from roundkit.models.campaign import EarlyStopping
 from roundkit.models.ledger import AaCheck
 from roundkit.models.measurement import Purpose
 from roundkit.models.round_plan import Gates
-from roundkit.rules.looks import plan_looks, session_noise
+from roundkit.rules.looks import noise_where, place_noise, plan_looks, session_noise
 
 EARLY = EarlyStopping(
     first_look=6, every=2, spending_exponent=2.0, futility_power=0.05, futility_optimism=1.5
@@ -22,9 +22,11 @@ def gates(pairs: int = 12, early: EarlyStopping | None = EARLY, checks: int | No
     )  # fmt: skip
 
 
-def check(delta: float | None, error: float | None = 0.01, *, resumes: bool = False) -> AaCheck:
+def check(
+    delta: float | None, error: float | None = 0.01, *, resumes: bool = False, name: str = "aa-1"
+) -> AaCheck:
     return AaCheck(
-        experiment="aa-1", z=0.0, cusum=0.0, delta=delta, standard_error=error, passed=True, reason=None,
+        experiment=name, z=0.0, cusum=0.0, delta=delta, standard_error=error, passed=True, reason=None,
         resumes=resumes,
     )  # fmt: skip
 
@@ -74,3 +76,30 @@ def test_noise_between_sessions_is_what_the_checks_vary_by_beyond_their_errors()
 )
 def test_noise_between_sessions_is_unknown(checks: list[AaCheck], limit: int | None) -> None:
     assert session_noise(checks, gates(checks=limit)) is None
+
+
+def test_noise_between_sessions_is_kept_for_each_device_set_of_each_machine() -> None:
+    deltas = {"busy": (0.09, -0.09, 0.09), "quiet": (0.001, 0.0, -0.001), "new": (0.0, 0.0)}
+    checks = [
+        check(delta, name=f"{name}-{number}")
+        for name, all_of in deltas.items()
+        for number, delta in enumerate(all_of)
+    ]
+    here, there = "a" * 64, "b" * 64
+    places = {one.experiment: (here, one.experiment.partition("-")[0]) for one in checks}
+    assert [one.device_set for one in place_noise(checks, places, gates())] == ["busy", "quiet"]
+
+    def variance(machine: str | None, device_set: str | None) -> float:
+        found = noise_where((machine, device_set), checks, places, gates())
+        assert found is not None
+        assert found.checks == len(checks)
+        return found.variance
+
+    pooled = session_noise(checks, gates())
+    assert pooled is not None
+    # Pooled, the quiet set's checks would hide two thirds of the busy one's noise.
+    assert variance(here, "busy") == pytest.approx(0.0081 - 0.0001)
+    assert variance(here, "busy") > 2 * pooled.variance
+    assert variance(here, "quiet") == 0.0
+    # Until a set has checks enough of its own, the round's stand for them; another machine's never do.
+    assert variance(here, "new") == variance(there, "busy") == variance(here, None) == pooled.variance

@@ -18,7 +18,7 @@ def found(detectable: float, pairs: int) -> InstrumentNoise:
 
 def test_m12_a_noisy_benchmark_is_offered_a_higher_line_or_more_pairs() -> None:
     assert gates_in_words(found(0.0231, 64), 0.01) == (
-        "wall: with 12 pairs this benchmark shows a gain of 2.3 % or more; propose min_gain: 0.024 with"
+        "wall: with 12 pairs this benchmark shows a gain of 2.3 % or more; propose min_gain: 0.017 with"
         " ab_ba_pairs: 12, or ab_ba_pairs: 64 to see 1 %"
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.pilots import example
 
+from roundkit.core.errors import Refusal
 from roundkit.models.agent_run import AgentRun, LogDigest, Usage
 from roundkit.models.lane_agent import Authorization
 from roundkit.models.pilot_plan import PairedPlan
@@ -22,6 +23,11 @@ LATER = datetime(2027, 1, 1, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> PairedPlan:
     return example(tmp_path_factory.mktemp("pilot")).freeze()[1]
+
+
+def place(refusal: Refusal | None) -> str | None:
+    """Return what stands against a pilot's start: the key of its plan."""
+    return None if refusal is None else refusal.place
 
 
 def paid(plan: PairedPlan, *, worst: int | None = 100, allowed: int = 1000, **agent: Any) -> PairedPlan:
@@ -59,7 +65,7 @@ def test_scripts_and_stubs_on_the_loopback_need_nobodys_word(scripted: PairedPla
     outside = paid(scripted, provenance="stub", hosts=("example.org",)).model_copy(
         update={"authorization": None}
     )
-    assert pilot_refusal(outside, [], NOW) is not None
+    assert place(pilot_refusal(outside, [], NOW)) == "plan.json: authorization"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +93,13 @@ def test_every_attempt_counts_at_its_worst_or_at_what_it_cost_where_that_was_mor
 def test_an_attempt_without_a_record_counts_too(scripted: PairedPlan) -> None:
     plan = paid(scripted, worst=500)
     assert pilot_refusal(plan, [None], NOW) is None
-    assert pilot_refusal(plan, [None, None], NOW) is not None
+    refusal = pilot_refusal(plan, [None, None], NOW)
+    assert refusal is not None
+    assert "1000 of 1000 authorized micro-USD are taken" in refusal.message
 
 
 def test_an_authorization_ends_and_is_for_its_models(scripted: PairedPlan) -> None:
     plan = paid(scripted)
-    assert pilot_refusal(plan, [], LATER) is not None
+    assert place(pilot_refusal(plan, [], LATER)) == "plan.json: authorization.until_utc"
     other = plan.model_copy(update={"model": plan.model.model_copy(update={"model": "another"})})
-    assert pilot_refusal(other, [], NOW) is not None
+    assert place(pilot_refusal(other, [], NOW)) == "plan.json: authorization.models"

@@ -21,12 +21,12 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> PairedPlan:
     return example(tmp_path_factory.mktemp("pilot")).freeze()[1]
 
 
-def attempt(plan: PairedPlan, slot: Slot, *, minutes: int | None = None) -> Attempt:
+def attempt(plan: PairedPlan, slot: Slot) -> Attempt:
     name, digest = attempt_name(slot), plan.digest()
-    moment = NOW + timedelta(minutes=slot.order if minutes is None else minutes)
+    moment = NOW + timedelta(minutes=slot.order)
     start = TrialStart(
         format="roundkit-pilot-start/1", plan_sha256=digest, tuple_id=slot.tuple_id, order=slot.order,
-        attempt=name, started_utc=moment,
+        attempt=name, started_utc=moment, previous_sha256=None,
     )  # fmt: skip
     record = TrialRecord(
         format="roundkit-pilot-trial/1", plan_sha256=digest, tuple_id=slot.tuple_id, order=slot.order,
@@ -99,10 +99,10 @@ def test_p02_an_attempt_without_a_record_is_unfinished_and_its_slot_is_used(plan
 
 def test_a_tuple_that_ran_after_its_turn_is_noted(plan: PairedPlan) -> None:
     whole = [attempt(plan, slot) for slot in plan.schedule]
-    assert order_notes(plan, whole) == []
-    assert order_notes(plan, whole[3:]) == []
-    late = attempt(plan, plan.schedule[0], minutes=100)
-    assert order_notes(plan, [late, *whole[1:]]) == [plan.schedule[0].tuple_id]
+    names = [each.name for each in whole]
+    assert order_notes(whole, names) == []
+    assert order_notes(whole, ["rename.plain-1", *names[3:]]) == []
+    assert order_notes(whole, [*names[1:], names[0]]) == [plan.schedule[0].tuple_id]
 
 
 def test_the_matrix_is_the_frozen_one(plan: PairedPlan, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.sample_evidence import Lane, Submission, sample_round
+from support.sample.lanes import Lane, Submission
+from support.sample_evidence import sample_round
 
 from roundkit.models.campaign import TestPlan
-from roundkit.rules.remeasure import is_measured_again
+from roundkit.rules.remeasure import broke_words, is_measured_again, pause_reason
 from roundkit.rules.verdict import decide
 
 
@@ -22,6 +23,16 @@ def test_m02_an_order_effect_is_measured_again_as_often_as_the_plan_says(
     while is_measured_again(record, verdict, [record] * measured, gates):
         measured += 1
     assert measured == again
+
+
+def test_a_pause_says_what_is_known_of_what_broke() -> None:
+    sample = sample_round((Lane("L1", (Submission(0.1),)),))
+    missing = {"outcome": "baseline-broke", "reason": "baseline-crashed", "detail": "there is no command 'x'"}
+    record = sample.experiments[0].model_copy(update=missing)
+    said = "baseline-crashed: there is no command 'x'"
+    assert pause_reason(record, again=True) == f"the baseline broke: {said}"
+    assert broke_words(record) == said
+    assert broke_words(record.model_copy(update={"detail": None})) == "baseline-crashed"
 
 
 def test_m02_plans_from_before_the_field_keep_their_digest() -> None:

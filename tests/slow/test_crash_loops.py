@@ -9,14 +9,13 @@ import pytest
 from rounds.test_crash import close_result
 from support.killing import (
     Scene,
+    assert_no_leases,
     assert_nothing_runs,
     assert_one_verdict_each,
     run_to_end,
     run_until_killed,
     scene,
 )
-
-from roundkit.host.lease import holders
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +32,7 @@ def test_fault_18_r15_serve_killed_at_every_transition_gives_one_verdict_a_ticke
     for where in itertools.count(first, 3 if first > 0 else -2):
         served.put_back()
         killed = run_until_killed(where, served.leases, "serve", served.folder.root, "--until-idle")
-        assert holders(served.leases) == []
+        assert_no_leases(served.leases)
         assert_nothing_runs(served.folder)
         if killed:
             run_to_end(served.leases, "serve", served.folder.root, "--until-idle")
@@ -52,7 +51,7 @@ def test_r16_close_killed_at_every_transition_decides_the_same(open_folder: Path
     for where in itertools.count(first, 3 if first > 0 else -2):
         served.put_back()
         killed = run_until_killed(where, served.leases, "close", served.folder.root)
-        assert holders(served.leases) == []
+        assert_no_leases(served.leases)
         assert_nothing_runs(served.folder)
         if killed:
             run_to_end(served.leases, "close", served.folder.root)

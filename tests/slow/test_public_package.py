@@ -1,77 +1,49 @@
-"""D08: two releases of a public package, lanes from their differences, to the final report."""
+"""D08: two releases of a public package, lanes from their differences, to the report: docs/example.md."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
-from support.synthetic import commit_all
-
-from roundkit.core.git import Repository
+from docs.reading import ROOT
+from worked_example.figures import BEGIN, END, Replayed
 
 pytestmark = pytest.mark.slow
 
-PACKAGE, OLD, NEW = "mistune", "3.0.2", "3.1.0"
-PARTS = ("directives", "plugins", "renderers", "")
-BENCH = """\
-import mistune
-text = "# A title\\n\\nSome *words* with [a link](/url), `code` and **more**.\\n\\n- one\\n- two\\n\\n" * 120
-assert len(mistune.html(text)) > len(text)
-"""
+PARTS = ["grammar", "versions", "requirements", "everything else"]
 
 
-def fetch(version: str, folder: Path) -> Path:
-    """Unpack a release as the package index gives it; fail where it must be there, skip elsewhere."""
-    words = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+def test_d08_the_page_of_two_releases_of_a_public_package_in_few_pairs(open_folder: Path) -> None:
+    page = open_folder / "example.md"
+    shutil.copy(ROOT / "docs" / "example.md", page)
+    (open_folder / "templates").symlink_to(ROOT / "templates")
     done = subprocess.run(
-        [*words, "--only-binary", ":all:", "--dest", folder, f"{PACKAGE}=={version}"],
+        [sys.executable, "-m", "worked_example", "--page", page, "--place", open_folder, "--pairs", "6"],
         capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), "ROUNDKIT_LEASE_ROOT": f"{open_folder}/leases"},
     )  # fmt: skip
-    if done.returncode != 0:
-        why = f"{PACKAGE} {version} cannot be fetched: {done.stderr.strip()[-300:]}"
-        assert "ROUNDKIT_CI" not in os.environ, why
-        pytest.skip(why)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-        wheel.extractall(folder)
-    return folder / PACKAGE
-
-
-def releases(root: Path) -> Repository:
-    """Commit the older release with a benchmark, then what changed, a folder of the package at a time."""
-    old, new = fetch(OLD, root / "old"), fetch(NEW, root / "new")
-    program = root / "program"
-    shutil.copytree(old, program / PACKAGE)
-    (program / "bench.py").write_text(BENCH)
-    subprocess.run(["git", "init", "-q", program], check=True)
-    repository = Repository(program)
-    commit_all(repository, ["."], f"{PACKAGE} {OLD}")
-    repository.git("tag", "base")
-    for part in PARTS:
-        for path in sorted((new / part).glob("*.py")):
-            shutil.copy(path, program / PACKAGE / part / path.name)
-        commit_all(repository, ["."], f"{NEW}: {part or 'the parser itself'}")
-    return repository
-
-
-def test_d08_two_releases_of_a_public_package_to_the_report(open_folder: Path) -> None:
-    repository = releases(open_folder)
-    out = open_folder / "replayed"
-    words = ["replay", "base..HEAD", "--repository", repository.path, "--out", out, "--pairs", "6"]
-    done = subprocess.run(
-        [sys.executable, "-m", "roundkit", *words, "--benchmark", "python3 bench.py"],
-        capture_output=True, text=True, check=False,
-        env={**os.environ, "ROUNDKIT_LEASE_ROOT": str(open_folder / "leases")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "audit: every check passed" in done.stdout
-    assert (out / "report.html").stat().st_size > 100_000
-    ledger = json.loads(next(out.rglob("round-ledger.json")).read_bytes())
-    assert len(ledger["lanes"]) == len(PARTS)
-    assert {ticket["state"] for ticket in ledger["tickets"]} == {"measured"}
-    assert {ticket["provenance"] for ticket in ledger["tickets"]} == {"replay"}
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-3000:]
+    assert done.stdout.count("audit: every check passed") == 2
+    judged, agreed = (
+        Replayed.read(open_folder / "build/example" / name) for name in ("round-all", "round-agreed")
+    )
+    for replayed in (judged, agreed):
+        assert [replayed.part(lane) for lane in replayed.ledger.lanes] == PARTS
+        assert {ticket.state for ticket in replayed.ledger.tickets} == {"measured"}
+        assert {ticket.provenance for ticket in replayed.ledger.tickets} == {"replay"}
+    reasons = {
+        name: {ticket.lane: ticket.verdict.reason for ticket in replayed.ledger.tickets if ticket.verdict}
+        for name, replayed in (("judged", judged), ("agreed", agreed))
+    }
+    # Its authors changed which pre-releases are accepted: an answer, and no noise can hide it.
+    assert reasons["judged"]["L2"] == "candidate-invalid"
+    assert "candidate-invalid" not in reasons["agreed"].values()
+    for name in ("round-all", "round-agreed"):
+        assert (open_folder / "build/example" / name / "report.html").stat().st_size > 100_000
+    written = page.read_text().partition(BEGIN)[2].partition(END)[0]
+    assert all(part in written for part in PARTS)
+    assert "load average" in written

@@ -78,8 +78,10 @@ def test_r22_a_failing_aa_check_pauses_and_resume_needs_a_passing_one(open_folde
         assert process.returncode == expect, said
         return said
 
-    assert "A/A failed: single, z = " in served(nice=True, expect=1)
-    assert (read_status(folder).paused or "").startswith("A/A failed: single, z = ")
+    assert "A/A failed: single, the incumbent differs from itself by " in served(nice=True, expect=1)
+    assert (read_status(folder).paused or "").startswith(
+        "A/A failed: single, the incumbent differs from itself by "
+    )
     served(nice=False, expect=1)
     run_to_end(there.leases, "resume", folder.root)
     served(nice=True, expect=1)

@@ -1,11 +1,12 @@
 """The cumulative sum over A/A checks."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from roundkit.stats.drift import DriftLimits, DriftState, drift_history, drift_step
+from roundkit.stats.drift import DriftLimits, DriftState, drift_step
 
 LIMITS = DriftLimits(allowance=0.5, limit=5.0, single_limit=4.5)
 
@@ -31,6 +32,14 @@ def test_m07_one_sigma_is_found_within_nine_checks(shift: float) -> None:
     rng = np.random.default_rng(2)
     found = [checks_until_pause(rng.standard_normal(60) + shift) for _ in range(3000)]
     assert np.median(found) <= 9
+
+
+def drift_history(z_values: Sequence[float], limits: DriftLimits) -> list[DriftState]:
+    """The state after every check, starting afresh after each pause."""
+    states = [DriftState()]
+    for z in z_values:
+        states.append(drift_step(DriftState() if states[-1].paused else states[-1], z, limits))
+    return states[1:]
 
 
 def test_m07_by_hand() -> None:

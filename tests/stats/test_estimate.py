@@ -2,12 +2,14 @@
 
 import math
 import random
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from roundkit.models.readings import LARGEST_FIGURE, SMALLEST_FIGURE
 from roundkit.stats.differences import BadSample, gain_fraction, gain_in_unit, paired_differences
 from roundkit.stats.estimate import Order, crossover_estimate, delta_interval, weakened_z
 from roundkit.stats.rounding import Z_CAP
@@ -249,3 +251,16 @@ def test_coverage_of_the_interval() -> None:
         low, high = delta_interval(crossover_estimate([rng.gauss(0.01, 0.02) for _ in range(10)], quads(10)))
         hits += low <= 0.01 <= high
     assert hits > 0.95 * 400 - 5 * 4.4
+
+
+def test_m05_extreme_figures_have_a_finite_gain_and_interval() -> None:
+    """The bounds of reported figures, far apart: no step between them and the verdict overflows."""
+    small, large = SMALLEST_FIGURE, LARGEST_FIGURE
+    baseline, candidate = [small, small, large, small], [large, large, small, small]
+    directions: tuple[Literal["lower"], Literal["higher"]] = ("lower", "higher")
+    for direction in directions:
+        estimate = crossover_estimate(paired_differences(baseline, candidate, direction), quads(4))
+        interval = delta_interval(estimate)
+        assert interval is not None
+        shown = [gain_fraction(end) for end in (*interval, estimate.delta)]
+        assert all(map(math.isfinite, [*shown, gain_in_unit(baseline, estimate.delta, direction)]))

@@ -18,12 +18,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.killing import assert_nothing_runs, environment, plain_repo
+from support.killing import assert_no_leases, assert_nothing_runs, environment, plain_repo
 from support.synthetic import CampaignRepo, knob, reachable_folder, write_files
 
 from roundkit.audit import audit_round
 from roundkit.host.devices.fixture import FIXTURE_VARIABLE
-from roundkit.host.lease import holders
 from roundkit.measure.trees import remove_tree
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.rounds.control import read_status
@@ -146,7 +145,7 @@ class Round:
 
     def _count(self) -> None:
         assert_nothing_runs(self._folder)
-        assert holders(self._leases) == []
+        assert_no_leases(self._leases)
         status = read_status(self._folder)
         ended = {one.ticket for _, one in status.tickets if one.state == "measured"}
         self._counts.tickets += len(status.tickets)

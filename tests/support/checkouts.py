@@ -9,10 +9,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.command_line import run_roundkit
+from support.processes import ended_with_test
 from support.synthetic import write_files
 
 PYTHON = "/usr/bin/python3 -S -P"
 METRIC = ("--metric", "latency_ms")
+BENCHMARK = ("--benchmark", f"{PYTHON} bench.py")
+SIX = ("--pairs", "6")
 
 BENCH = """\
 import json, os, sys
@@ -46,6 +50,14 @@ steps=$(cat steps.txt)
 echo "{\\"metrics\\": {\\"latency_ms\\": $steps}}" > "$ROUNDKIT_RESULT_PATH"
 """
 SHELL_BUILD = "wc -c < source.txt > steps.txt\n"
+RESTLESS = """\
+import random, time
+for _ in range(1_500_000):
+    pass
+time.sleep(0.002 * 1000 ** random.random())
+"""
+"""Works for a time that is about the same, and sleeps for one that no two runs share: so much longer at
+most that a machine on which CPU time scatters by a third still shows which is the quieter."""
 FILES = {
     "bench.py": BENCH,
     "validate.py": VALIDATE,
@@ -54,6 +66,7 @@ FILES = {
     "build.sh": SHELL_BUILD,
     "source.txt": "x" * 40,
     "quiet.sh": "exit 0\n",
+    "restless.py": RESTLESS,
     "sleep.sh": "sleep 0.4\n",
     "sleep-long.sh": "exec sleep 600.25\n",
 }
@@ -101,17 +114,14 @@ class Bench:
         return {**os.environ, **own, **more}
 
     def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return ended_with_test(subprocess.Popen(
             argv(*words), cwd=self.root, env=self.environment(), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def run(self, *words: str | Path, expect: int, **more: str) -> Ran:
         """Run roundkit to its end, without a traceback and without leaving anything in temporary folders."""
-        done = subprocess.run(
-            argv(*words), cwd=self.root, env=self.environment(**more), text=True, capture_output=True,
-            timeout=600, check=False,
-        )  # fmt: skip
+        done = run_roundkit(*words, cwd=self.root, env=self.environment(**more))
         ran = Ran(done.returncode, done.stdout, done.stderr)
         assert ran.code == expect, ran.printed
         assert "Traceback" not in ran.printed
@@ -121,6 +131,14 @@ class Bench:
     def saved(self, name: str) -> dict[str, object]:
         document: dict[str, object] = json.loads((self.root / name).read_bytes())
         return document
+
+
+def two_alike(folder: Path) -> Bench:
+    """Make checkouts ``a`` and ``b``, the same."""
+    made = Bench(folder)
+    made.add("a")
+    made.add("b")
+    return made
 
 
 def argv(*words: str | Path) -> list[str]:

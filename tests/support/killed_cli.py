@@ -2,11 +2,12 @@
 
 ``python -m support.killed_cli N serve ROUND_DIR``: SIGKILL right after the N-th committed transaction of a
 store, or before the first file that is renamed into its place after that, whichever the sign of N says: a
-negative N counts renames.
+negative N counts renames. ``MODULE:FUNCTION:N`` in its place: at the N-th call of a function by that module.
 """
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from roundkit.cli import main
 from roundkit.store import RoundStore
@@ -46,8 +48,31 @@ def kill_before_rename(number: int) -> None:
     sys.addaudithook(hook)
 
 
+def kill_at_call(module: str, function: str, number: int) -> None:
+    """Die in place of the n-th call of a function, under the name that a module has for it."""
+    found, count = importlib.import_module(module), itertools.count(1)
+    original = getattr(found, function)
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        if next(count) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **named)
+
+    setattr(found, function, called)
+
+
+def kill_at(where: str) -> None:
+    """Die where the first word of the command line says."""
+    if ":" in where:
+        module, function, number = where.split(":")
+        kill_at_call(module, function, int(number))
+    elif int(where) > 0:
+        kill_after_commit(int(where))
+    else:
+        kill_before_rename(-int(where))
+
+
 if __name__ == "__main__":
-    where = int(sys.argv[1])
-    kill_after_commit(where) if where > 0 else kill_before_rename(-where)
+    kill_at(sys.argv[1])
     sys.argv = ["roundkit", *sys.argv[2:]]
     main()

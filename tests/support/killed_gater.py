@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from roundkit.waves.gate_run import run_gater
+from roundkit.waves.gater import run_gater
 
 _EVENTS = {"rename": "os.rename", "start": "subprocess.Popen"}
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.command_line import run_roundkit
+from support.processes import ended_with_test
 from support.synthetic import CampaignRepo, campaign_repo, knob, scripted_lane
 
 import roundkit
@@ -38,17 +40,24 @@ def environment(lease_root: Path) -> dict[str, str]:
 
 def start(lease_root: Path, *words: str | Path, **options: Any) -> subprocess.Popen[str]:
     """Start a roundkit command as a process of its own; its output goes to a pipe."""
-    return subprocess.Popen(
+    return ended_with_test(subprocess.Popen(
         [sys.executable, "-m", "roundkit", *map(str, words)],
         env=environment(lease_root), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-def run_until_killed(where: int, lease_root: Path, *words: str | Path) -> bool:
-    """Run a roundkit command that is killed at its n-th transition; False when it ended before that."""
+def run_until_killed(where: int | str, lease_root: Path, *words: str | Path, **more: str) -> bool:
+    """Run a roundkit command that is killed where support.killed_cli says; False when it ended before that.
+
+    Args:
+        where: A number of a transition, or a function's call.
+        lease_root: Where it keeps leases.
+        words: The command.
+        more: Further variables of its environment.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "support.killed_cli", str(where), *map(str, words)],
-        env=environment(lease_root), capture_output=True, text=True, timeout=300, check=False,
+        env={**environment(lease_root), **more}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode in {0, -signal.SIGKILL}, done.stdout + done.stderr
     return done.returncode != 0
@@ -56,9 +65,9 @@ def run_until_killed(where: int, lease_root: Path, *words: str | Path) -> bool:
 
 def run_to_end(lease_root: Path, *words: str | Path, expect: int = 0) -> str:
     """Run a roundkit command to its end and return what it said."""
-    process = start(lease_root, *words)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == expect, said
+    done = run_roundkit(*words, env=environment(lease_root))
+    said = done.stdout + done.stderr
+    assert done.returncode == expect, said
     return said
 
 
@@ -94,6 +103,15 @@ def assert_nothing_runs(folder: RoundFolder) -> None:
     wait_for(lambda: not mounted(), f"the end of every process in {folder.root}")
 
 
+def assert_no_leases(lease_root: Path) -> None:
+    """Wait until no device has a holder.
+
+    A child that a killed coordinator had forked, but that had not come to its program yet, has the lock for
+    a moment more.
+    """
+    wait_for(lambda: not holders(lease_root), f"the end of every lease in {lease_root}")
+
+
 def assert_one_verdict_each(folder: RoundFolder, lease_root: Path, tickets: Sequence[str]) -> None:
     """Check what must hold whenever a round is idle, whatever happened to its coordinators before."""
     with open_store(folder.database, read_only=True) as store:
@@ -107,7 +125,7 @@ def assert_one_verdict_each(folder: RoundFolder, lease_root: Path, tickets: Sequ
             assert verdicts[name] == (ticket.state == "measured"), name
             complete = [one for one in store.experiments.records(name) if one.outcome == "complete"]
             assert len(complete) <= 1, name
-    assert holders(lease_root) == []
+    assert_no_leases(lease_root)
     assert_nothing_runs(folder)
 
 

@@ -75,6 +75,8 @@ class RecordedNvml:
 def _given(answer: Any) -> Any:
     if isinstance(answer, dict) and "error" in answer:
         raise pynvml.NVMLError(getattr(pynvml, f"NVML_ERROR_{answer['error']}"))
+    if isinstance(answer, dict) and "mismatch" in answer:
+        raise pynvml.NVMLLibraryMismatchError
     if isinstance(answer, dict):
         return SimpleNamespace(**answer)
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):

@@ -10,11 +10,9 @@ from typing import Any
 
 from support.pilots import PilotFiles, small
 
-from roundkit.audit import read_pilot
 from roundkit.core.canonical import canonical_bytes, digest_bytes
 from roundkit.evidence.pilot_layout import trial_folder
 from roundkit.evidence.pilot_reader import PilotReader
-from roundkit.models.pilot_cohort import Observation
 from roundkit.models.pilot_trial import Eligibility
 from roundkit.pilots.cohort import run_cohort
 from roundkit.pilots.folder import PilotFolder
@@ -88,12 +86,6 @@ def reviewed(pilot: Path, tuple_id: str) -> Packet:
     return packet
 
 
-def observation(pilot: Path, tuple_id: str) -> Observation:
-    """Return a tuple as the audit sees it."""
-    every = read_pilot(pilot).cohort.observations
-    return next(each for each in every if each.tuple_id == tuple_id)
-
-
 def eligibility_of(pilot: Path, tuple_id: str) -> Eligibility:
     """Return a tuple's eligibility, as it follows from the bytes that lie there now."""
     reader = PilotReader(pilot)
@@ -136,7 +128,13 @@ def edit_message(path: Path, number: int, change: Callable[[Any], object]) -> No
 
 
 def rebind(trial: Path) -> None:
-    """Write a record that binds the files as they are now: what somebody would do who forges a trial."""
+    """Write a record that binds the files as they are now, and chain it: what a forger would do."""
+    rebind_alone(trial)
+    rechain(trial.parent.parent)
+
+
+def rebind_alone(trial: Path) -> None:
+    """Write a record that binds the files as they are now."""
     presentation, wire = trial / "presentation.json", trial / "wire.jsonl"
     if wire.is_file() and digest_bytes(wire.read_bytes())[:32].encode() not in presentation.read_bytes():
         edit_json(presentation, wire_sha256=digest_bytes(wire.read_bytes()))
@@ -147,3 +145,17 @@ def rebind(trial: Path) -> None:
             data = path.read_bytes()
             entry.update(size=len(data), sha256=digest_bytes(data))
     (trial / "record.json").write_bytes(canonical_bytes(record))
+
+
+def rechain(pilot: Path) -> None:
+    """Let every start name the record before it as it is now; such a forger posts another head, or none."""
+    starts = [*pilot.glob("trials/*/start.json"), *pilot.glob("setup/*/start.json")]
+    previous = None
+    for start in sorted(starts, key=lambda path: json.loads(path.read_bytes())["started_utc"]):
+        edit_json(start, previous_sha256=previous)
+        data, record = start.read_bytes(), json.loads((start.parent / "record.json").read_bytes())
+        for entry in record["files"]:
+            if entry["path"] == "start.json":
+                entry.update(size=len(data), sha256=digest_bytes(data))
+        (start.parent / "record.json").write_bytes(canonical_bytes(record))
+        previous = digest_bytes((start.parent / "record.json").read_bytes())

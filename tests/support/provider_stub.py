@@ -12,8 +12,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from support.loopback import OnLoopback, Quiet, served
 
 LANE = re.compile(r"# Lane ([A-Za-z0-9_-]+)")
 INPUT_TOKENS = 1000
@@ -73,25 +75,14 @@ class Request:
 
 
 @dataclass
-class ProviderStub:
+class ProviderStub(OnLoopback):
     """A running stub: its scripts, and what it was asked."""
 
     scripts: dict[str, Sequence[Step]]
     requests: list[Request] = field(default_factory=list)
-    port: int = 0
     _failed: dict[tuple[str, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def host(self) -> str:
-        """Return what a lane's list of hosts names."""
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def url(self) -> str:
-        """Return the address that an agent's base URL starts with."""
-        return f"http://{self.host}"
 
     def calls(self, lane: str) -> list[Request]:
         """Return what one lane asked for, in order."""
@@ -115,34 +106,15 @@ class ProviderStub:
 def provider_stub(scripts: Mapping[str, Sequence[Step]]) -> Iterator[ProviderStub]:
     """Serve scripts, one a lane, until the block ends."""
     stub = ProviderStub(dict(scripts))
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    server.stub = stub
-    stub.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield stub
-    finally:
-        stub._over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(_Handler, stub) as stub.port:
+        try:
+            yield stub
+        finally:
+            stub._over.set()
 
 
-class _Server(ThreadingHTTPServer):
-    stub: ProviderStub
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
     def do_HEAD(self) -> None:
         self._json(200, {})

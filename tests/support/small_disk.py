@@ -24,8 +24,10 @@ def mounted_disk(folder: Path, mebibytes: int) -> Iterator[Path]:
         if "ROUNDKIT_CI" in os.environ:
             pytest.fail("this machine cannot mount a tmpfs: " + mounted.stderr.decode())
         pytest.skip("mounting a small tmpfs needs root")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def fill(disk: Path) -> Path:

@@ -16,6 +16,8 @@ def _needs(tool: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(absent, reason=f"{tool} is not installed")
 
 
+needs_fish = _needs("fish")
+needs_zsh = _needs("zsh")
 needs_perf = _needs("perf")
 needs_valgrind = _needs("valgrind")
 

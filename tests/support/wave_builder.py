@@ -29,9 +29,9 @@ from roundkit.models.wave_records import (
     Wave,
 )
 from roundkit.waves.banked import bank_commits
-from roundkit.waves.folder import CampaignFolder, open_campaign, write_once
+from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.freeze import freeze
-from roundkit.waves.gate_run import run_gater
+from roundkit.waves.gater import run_gater
 
 LIMITS = {
     "output_bytes": 65536, "output_kill_bytes": 1 << 20, "file_bytes": 1 << 20, "open_files": 64,
@@ -180,11 +180,6 @@ def wave_campaign(folder: Path, **changes: Any) -> WaveCampaign:
     place = folder / "wave-plan.yaml"
     place.write_text(json.dumps(_plan(changes)))
     return WaveCampaign(freeze(place, folder / "waves"), tree)
-
-
-def reopened(campaign: WaveCampaign) -> WaveCampaign:
-    """The same campaign, as another process finds it."""
-    return WaveCampaign(open_campaign(campaign.folder.root), campaign.tree)
 
 
 def _command(kind: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from roundkit.models.wave_records import LedgerRow
 from roundkit.rounds.stopping import StopRequest
 from roundkit.waves import locks
 from roundkit.waves.agent_place import inherited_values
-from roundkit.waves.drafting import Drafter
+from roundkit.waves.drafter import Drafter
 from roundkit.waves.folder import CampaignFolder
 from roundkit.waves.freeze import freeze
 from roundkit.waves.shard_run import AgentSetting

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
+
+from support.loopback import OnLoopback, Quiet, served
 
 Refuser = Literal["platform", "provider"]
 
 
 @dataclass
-class WaveProvider:
+class WaveProvider(OnLoopback):
     """A running provider.
 
     Attributes:
@@ -26,21 +28,11 @@ class WaveProvider:
 
     refuse: Callable[[int, dict[str, Any]], Refuser | None] = lambda _number, _request: None
     credit_usd: float | None = 100.0
-    port: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     _held: set[str] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _over: bool = False
-
-    @property
-    def host(self) -> str:
-        """Return what a plan's list of hosts names."""
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.host}"
 
     def hold(self, *names: str) -> None:
         """Answer nobody who asks for one of these targets, until they are released."""
@@ -74,43 +66,23 @@ class WaveProvider:
 def wave_provider(kind: type[WaveProvider] = WaveProvider, **settings: Any) -> Iterator[WaveProvider]:
     """Serve until the block ends; whatever is held then is answered."""
     provider = kind(**settings)
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    server.provider = provider
-    provider.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield provider
-    finally:
-        with provider._changed:
-            provider._over = True
-            provider._changed.notify_all()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(_Handler, provider) as provider.port:
+        try:
+            yield provider
+        finally:
+            with provider._changed:
+                provider._over = True
+                provider._changed.notify_all()
 
 
-class _Server(ThreadingHTTPServer):
-    provider: WaveProvider
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
+class _Handler(Quiet, BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length") or 0)
-        refused = self.server.provider._take(json.loads(self.rfile.read(length)))
+        refused = self.server.stub._take(json.loads(self.rfile.read(length)))
         self._reply(200 if refused is None else 429, {}, {"x-refused-by": refused} if refused else {})
 
     def do_GET(self) -> None:
-        left = self.server.provider.credit_usd
+        left = self.server.stub.credit_usd
         self._reply(200 if left is not None else 503, {"usd": left}, {})
 
     def _reply(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.killing import environment
+from support.wave_audits import assert_audits
 
 from roundkit.core.git import Repository
 from roundkit.core.resources import shipped
@@ -93,6 +94,7 @@ def assert_campaign(campaign: CampaignFolder, scratch: Path) -> None:
     )
     assert any(row.stage == "gate" and "bytes are the same" in row.reason for row in refused)
     assert Repository(tree).dirty_paths() == []
+    assert_audits(campaign, scratch)
 
 
 def rejects(campaign: CampaignFolder) -> list[Rejected]:

@@ -16,10 +16,9 @@ from support.wave_provider import wave_provider
 
 from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
-from roundkit.rules.wave_fleet import fleet_use
 from roundkit.waves.freeze import freeze
 from roundkit.waves.shard_run import LOST
-from roundkit.waves.status import read_status, shard_intervals
+from roundkit.waves.status import read_status
 
 
 def agents(campaign: WaveCampaign) -> list[str]:
@@ -162,7 +161,7 @@ def test_w09_a_slow_gate_leaves_the_fleet_busy(open_folder: Path) -> None:
     assert len(status.waves) == waves
     # The gate was behind all the time.
     assert len(status.queue) >= 2
-    use = fleet_use(shard_intervals(folder))
+    use = read_status(folder).fleet
     assert use.idle_share is not None
     assert use.idle_share < 0.05, use
 

@@ -98,6 +98,7 @@ def test_w12_every_chart_is_drawn_of_one_wave_and_of_none(open_folder: Path) -> 
         assert [chart.to_dict()["title"]["text"] for chart in drawn] == list(TITLES)
 
 
+@pytest.mark.slow
 def test_w12_a_page_is_written_of_a_campaign_as_far_as_it_has_come(open_folder: Path) -> None:
     campaign = gated_campaign(open_folder)
     page = open_folder / "page é.html"
@@ -145,6 +146,7 @@ def test_n03_the_committed_outputs_are_there_and_name_no_place() -> None:
         assert any(title in str(cell.outputs) for cell in cells)
 
 
+@pytest.mark.slow
 def test_n03_nbval_finds_the_committed_outputs(tmp_path: Path) -> None:
     done = subprocess.run(
         [

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 from support.killing import run_to_end, start, wait_for
+from support.wave_audits import assert_audits
 from support.wave_campaigns import WaveCampaign, target, wave_campaign
 from support.wave_provider import wave_provider
 
 from roundkit.core.git import Repository
-from roundkit.rules.wave_fleet import fleet_use
+from roundkit.evidence import wave_layout
+from roundkit.rounds.locks import describe_holder
 from roundkit.waves import locks
-from roundkit.waves.status import shard_intervals
+from roundkit.waves.status import read_status
 
 
 def run_words(campaign: WaveCampaign) -> tuple[str | Path, ...]:
@@ -82,7 +84,7 @@ def test_w09_the_fleet_is_busy_beside_a_slow_gate(open_folder: Path) -> None:
     campaign = wave_campaign(open_folder, targets, waves=waves, targets=per_wave, queue_depth=3)
     campaign.write_plan(draft={"tail": 0.5}, workers={"start": 4, "most": 4})
     run_to_end(open_folder / "leases", *run_words(campaign))
-    use = fleet_use(shard_intervals(campaign.folder))
+    use = read_status(campaign.folder).fleet
     rows = campaign.folder.ledger()
     # The gate of one wave takes longer than its slowest agent.
     assert all(row.gate_s > 2.5 for row in rows)
@@ -101,7 +103,7 @@ def test_the_death_of_a_half_leaves_the_other_running_and_is_told(open_folder: P
         provider.wait_for_request("f5")
         folder = campaign.folder
         wait_for(lambda: len(folder.ledger()) == 1, "the first wave's row")
-        gater = int(locks.holder(folder, "gater").split()[1].rstrip(","))
+        gater = int(describe_holder(folder.at(wave_layout.GATER_LOCK)).split()[1].rstrip(","))
         os.kill(gater, signal.SIGKILL)
         wait_for(lambda: not locks.runs(folder, "gater"), "the end of the gater")
         assert locks.runs(folder, "drafter")
@@ -131,6 +133,7 @@ def test_w10_an_interrupt_stops_both_and_the_same_command_goes_on(open_folder: P
         assert campaign.folder.drafted("0001") is not None
         run_to_end(open_folder / "leases", *run_words(campaign))
     assert [row.banked for row in campaign.folder.ledger()] == [3, 3]
+    assert_audits(campaign.folder, open_folder)
 
 
 def test_w03_what_a_killed_drafter_left_is_gated_alone(open_folder: Path) -> None:
@@ -148,8 +151,10 @@ def test_w03_what_a_killed_drafter_left_is_gated_alone(open_folder: Path) -> Non
         run_to_end(leases, "waves", "gate", folder.root, "--only", "0001")
         assert sorted(files(campaign)) == [f"src/a/f{n}.c" for n in range(4)]
         assert [(row.mode, row.banked) for row in folder.ledger()] == [("gate-only", 4)]
+        assert_audits(folder, open_folder / "early")
         # A restarted drafter hands the wave on; nothing is banked twice.
         run_to_end(leases, "waves", "draft", folder.root)
         run_to_end(leases, "waves", "gate", folder.root)
     assert sum(row.banked for row in folder.ledger()) == 4
     assert folder.gated() == {"0001"}
+    assert_audits(folder, open_folder / "late")

@@ -9,16 +9,8 @@ import pytest
 from support.killing import start
 from support.synthetic import CampaignRepo, reachable_folder
 
+from roundkit.rounds.control_room import read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import read_room
-
-
-@pytest.fixture
-def lease_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Leases of this test's own, so that tests run side by side."""
-    root = tmp_path / "leases"
-    monkeypatch.setenv("ROUNDKIT_LEASE_ROOT", str(root))
-    return root
 
 
 @pytest.fixture

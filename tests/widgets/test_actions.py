@@ -12,8 +12,8 @@ from support.synthetic import knob, scripted_lane
 from roundkit.rounds import background
 from roundkit.rounds.background import CommandEnded, start_close, start_serve
 from roundkit.rounds.control import read_status
+from roundkit.rounds.control_room import next_deadline, read_pulse, read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import next_deadline, read_pulse, read_room
 from roundkit.widgets import actions
 from roundkit.widgets.actions import CLOSE, DRAIN, PAUSE, RESUME, SERVE, STOP_LANE, perform
 
@@ -87,5 +87,5 @@ def test_n06_close_in_a_process_of_its_own_shows_how_far_it_is(odd_round: RoundF
     assert closing.begun
     assert closing.advanced == ""
     assert next_deadline(read_room(odd_round).plan, read_room(odd_round).plan.frozen_utc) is not None
-    with pytest.raises(CommandEnded, match="round-closing"):
+    with pytest.raises(CommandEnded, match="round-closed"):
         start_serve(odd_round, until="idle")

@@ -17,8 +17,8 @@ from support.synthetic import CampaignRepo, knob, scripted_lane, write_files
 from roundkit.audit import audit_round
 from roundkit.core.resources import shipped
 from roundkit.report.parameters import read_parameters
+from roundkit.rounds.control_room import read_room
 from roundkit.rounds.layout import RoundFolder, read_plan
-from roundkit.rounds.room import read_room
 
 CONTROL = ("prepare", "launch", "control", "close")
 
@@ -145,8 +145,10 @@ def test_n01_close_may_measure_first_what_still_waits(
     scripted_lane(odd_round.clone("L1"), {"knobs/L1.json": knob(0.5)})
     here = f"round_dir={odd_round.root}"
     said, kept = notebook(elsewhere, lease_root, "close", "refused.ipynb", here, expect=1)
-    assert "code cell 4: Refused: [tickets-waiting]" in said
-    assert len([line for line in said.splitlines() if line.startswith(("roundkit:", "    →"))]) == 2
+    problem, remedy, where = (line for line in said.splitlines() if line.startswith(("roundkit:", "    →")))
+    assert problem.startswith("roundkit: close failed: code cell 4: Refused: [tickets-waiting]")
+    assert "--until-idle" in remedy
+    assert where.endswith("is kept at refused.ipynb")
     assert kept is not None
     said, _ = notebook(elsewhere, lease_root, "close", "closed.ipynb", here, "serve_first=true")
     assert "The incumbent advances" in said

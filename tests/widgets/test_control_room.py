@@ -11,8 +11,8 @@ import pytest
 from support.killing import wait_for
 
 from roundkit.core.errors import Refused
+from roundkit.rounds.control_room import Room, read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import Room, read_room
 from roundkit.widgets import control_room
 from roundkit.widgets.actions import PAUSE, PAUSED_HERE, Action, perform
 from roundkit.widgets.control import ControlRoom

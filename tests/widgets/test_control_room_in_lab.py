@@ -14,8 +14,8 @@ from support.killing import environment, wait_for
 from support.synthetic import knob, scripted_lane
 
 from roundkit.core.resources import shipped
+from roundkit.rounds.control_room import read_room
 from roundkit.rounds.layout import RoundFolder
-from roundkit.rounds.room import read_room
 from roundkit.widgets.actions import PAUSED_HERE
 
 pytestmark = [pytest.mark.slow, needs_chromium]

@@ -142,6 +142,7 @@ def test_p09_a_diff_has_colours_and_nothing_in_it_runs() -> None:
     assert "1,001 more lines are left out" in long.text
 
 
+@pytest.mark.slow
 def test_p09_the_notebook_runs_unattended(pilot: Path, packet: Packet, tmp_path: Path) -> None:
     press(review_desk(pilot, packet.code, REVIEWER), "Start")
     for given, sentence in (

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes import ended_with_test
 from support.synthetic import (
     CampaignRepo,
     campaign_repo,
@@ -107,6 +108,10 @@ def test_r02_wrapper_lists_back_what_lies_outside_the_globs(clone: Path) -> None
 def test_nothing_changed_gives_no_ticket(clone: Path) -> None:
     answer = wrapper(clone, "submit")
     assert (answer["ticket"], answer["status"]) == (None, "nothing-changed")
+    assert "message" not in answer
+    answer = scripted_lane(clone, dict.fromkeys(("build.py", "knobs/L2.json", "x/a", "x/b"), ""))
+    assert (answer["ticket"], answer["status"]) == (None, "nothing-changed")
+    assert answer["message"].endswith("outside its scope: build.py, knobs/L2.json, x/a and 1 more")
     assert list((clone / ".roundkit" / "outbox").iterdir()) == []
 
 
@@ -177,8 +182,9 @@ def test_r07_the_cap_counts_tickets_that_are_known_from_the_mirror_alone(clone: 
     first = scripted_lane(clone, {"knobs/L1.json": knob(0.1)})
     mirror(clone, first["ticket"], "rejected")
     shutil.rmtree(clone / ".roundkit" / "outbox")
-    scripted_lane(clone, {"knobs/L1.json": knob(0.2)})
-    scripted_lane(clone, {"knobs/L1.json": knob(0.3)}, expect_exit=3)
+    assert scripted_lane(clone, {"knobs/L1.json": knob(0.2)})["status"] == "queued"
+    refused = scripted_lane(clone, {"knobs/L1.json": knob(0.3)}, expect_exit=3)
+    assert (refused["status"], refused["code"], refused["ticket"]) == ("refused", "cap", None)
 
 
 def test_late_submissions_are_refused_and_known_ones_answered(clone: Path) -> None:
@@ -238,11 +244,16 @@ def test_r18_what_has_no_place_in_a_commit_is_named_and_left_out(clone: Path) ->
     (clone / "src" / "nested" / "file").write_text("")
     Path(os.fsdecode(os.fsencode(clone) + b"/src/\xff.py")).write_text("")
     (clone / "src" / "line\nbreak.py").write_text("")
+    deep = "src/" + f"{'d' * 250}/" * 4
+    (clone / deep).mkdir(parents=True)
+    (clone / f"{deep}{'f' * 16}").write_text("")
+    (clone / f"{deep}{'f' * 17}").write_text("")
     answer = scripted_lane(clone, {"knobs/L1.json": knob(0.1)})
     reasons = {row["path"]: row["reason"] for row in answer["unsupported"]}
     assert set(reasons) >= {"src/nested/", "src/\\xff.py", "src/line\nbreak.py"}
+    assert reasons[f"{deep}{'f' * 17}"] == "its path is longer than 1024 bytes"
     _, manifest = manifest_of(clone, answer["ticket"])
-    assert [entry.path for entry in manifest.entries] == ["knobs/L1.json"]
+    assert [entry.path for entry in manifest.entries] == ["knobs/L1.json", f"{deep}{'f' * 16}"]
 
 
 def test_r18_nothing_in_dot_git_is_written(clone: Path) -> None:
@@ -337,7 +348,7 @@ def test_status_of_one_all_and_unknown_tickets(clone: Path) -> None:
 def test_status_wait_returns_at_the_first_change(clone: Path) -> None:
     ticket = scripted_lane(clone, {"knobs/L1.json": knob(0.1)})["ticket"]
     words = [sys.executable, clone / ".roundkit" / "round", "status", ticket, "--wait", "3600"]
-    waiting = subprocess.Popen(words, stdout=subprocess.PIPE)
+    waiting = ended_with_test(subprocess.Popen(words, stdout=subprocess.PIPE))
     for change in range(600):  # until one comes after its first look
         mirror(clone, ticket, "measuring", detail=str(change))
         try:
@@ -370,7 +381,7 @@ def test_wrong_usage_and_a_missing_lane_file(clone: Path) -> None:
 def test_two_submits_at_once_publish_one_entry(clone: Path) -> None:
     write_files(clone, {"knobs/L1.json": knob(0.1)})
     words = [sys.executable, clone / ".roundkit" / "round", "submit"]
-    both = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(3)]
+    both = [ended_with_test(subprocess.Popen(words, stdout=subprocess.PIPE)) for _ in range(3)]
     answers = [json.loads(process.communicate()[0]) for process in both]
     assert len({answer["ticket"] for answer in answers}) == 1
     assert sum(not answer["duplicate"] for answer in answers) == 1

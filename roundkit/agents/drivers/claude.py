@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
@@ -19,16 +18,19 @@ from roundkit.agents.contract import (
     StateReader,
 )
 from roundkit.agents.drivers.common import (
+    LastWord,
     added,
     count,
     credentials,
     end_from_outside,
     events,
     grown,
+    is_session_id,
     larger,
     last_words,
     mapping,
     micro_usd,
+    most,
     over_cap,
     parse_event,
     private_environment,
@@ -50,7 +52,6 @@ _CONFIG = ".claude"
 _MCP_FILE = PurePosixPath("mcp.json")
 _MADE_UP = "<synthetic>"
 _MOST_TRANSCRIPT_BYTES = 64 << 20
-_SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
 
 class Claude:
@@ -160,11 +161,14 @@ class ClaudeMeter:
     _session: str | None = None
     _model: str | None = None
     _result: dict[str, Any] | None = None
+    _cost: int | None = None
+    _done: LastWord = field(default_factory=LastWord)
 
     def read(self, line: str) -> AgentEnd | None:
         """Take one event; ``budget`` once an answer has reached a cap that the tool itself does not hold."""
         event = parse_event(line)
-        self._session = text(event.get("session_id")) or self._session
+        # The first one is the tool's own: nothing of the agent runs before it.
+        self._session = self._session or text(event.get("session_id"))
         match event.get("type"):
             case "system":
                 self._model = text(event.get("model")) or self._model
@@ -172,13 +176,19 @@ class ClaudeMeter:
                 self._take_message(event)
             case "result":
                 self._result = event
-                return None
+                self._cost = most(self._cost, micro_usd(event.get("total_cost_usd")))
+                self._done.say()
         return self._over()
 
     def poll(self, state: StateReader) -> AgentEnd | None:
         """Take what the transcript knows better than the stream; ``budget`` once it tells of a cap."""
+        self._done.look()
         self._take_transcript(state)
         return self._over()
+
+    def told(self) -> Usage:
+        """Return what the last ``result`` event reports; without one what the messages add up to."""
+        return self._so_far() if self._result is None else self._reported(self._result)
 
     def result(self, output: AgentOutput) -> AgentResult:
         """Judge by the last ``result`` event; a success that is marked as an error is a provider failure."""
@@ -187,7 +197,7 @@ class ClaudeMeter:
         denied = None if result is None else _length(result.get("permission_denials"))
         if result is None:
             self._take_transcript(output.state)
-        usage = self._so_far() if result is None else self._reported(result)
+        usage = self.told()
         if outside is not None:
             return AgentResult(usage, *outside, denied)
         if result is None:
@@ -203,7 +213,7 @@ class ClaudeMeter:
 
     def _over(self) -> AgentEnd | None:
         """Turns and dollars are the tool's to hold, and it ends in an orderly way; this is the net below."""
-        if self._result is not None:
+        if self._done.is_believed:
             return None
         caps = self.task.caps
         turns = None if caps.turns is None else caps.turns + 1
@@ -211,7 +221,7 @@ class ClaudeMeter:
         return "budget" if over_cap(held, self._so_far()) else None
 
     def _take_transcript(self, state: StateReader) -> None:
-        if self._session is None or not _SESSION_ID.match(self._session):
+        if not is_session_id(self._session):
             return
         for content in state(f"{_CONFIG}/projects/*/{self._session}.jsonl", _MOST_TRANSCRIPT_BYTES):
             for event in events(content):
@@ -246,13 +256,16 @@ class ClaudeMeter:
     def _reported(self, result: dict[str, Any]) -> Usage:
         models = {name: mapping(row) for name, row in mapping(result.get("modelUsage")).items()}
         tokens = reduce(added, map(_model_tokens, models.values()), TokenCounts())
-        dollars = micro_usd(result.get("total_cost_usd"))
+        told = tokens if models else _tokens(mapping(result.get("usage")))
+        if (told.total or 0) < (self._tokens.total or 0):
+            # Its total has what no message tells; a smaller one than they tell is none.
+            told = larger(self._tokens, told)
         return Usage(
             # Its own ``num_turns`` counts what a cap or a failure cut off, too.
             turns=len(self._turns),
-            tokens=tokens if models else _tokens(mapping(result.get("usage"))),
-            micro_usd=dollars,
-            basis="none" if dollars is None else "reported",
+            tokens=told,
+            micro_usd=self._cost,
+            basis="none" if self._cost is None else "reported",
             session_id=self._session,
             model=text(", ".join(sorted(models))) or self._model,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -19,13 +18,16 @@ from roundkit.agents.contract import (
     StateReader,
 )
 from roundkit.agents.drivers.common import (
+    LastWord,
     count,
     credentials,
     end_from_outside,
     events,
+    is_session_id,
     larger,
     last_words,
     mapping,
+    most,
     over_cap,
     parse_event,
     private_environment,
@@ -40,7 +42,6 @@ _CODEX_HOME = PurePosixPath(".codex")
 _BYPASS = "--dangerously-bypass-approvals-and-sandbox"
 _NO_SHELL = {"shell_tool": False, "unified_exec": False}
 _MOST_SESSION_BYTES = 64 << 20
-_SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 
 
 class Codex:
@@ -132,7 +133,7 @@ class CodexMeter:
     _model: str | None = None
     _turns: int | None = None
     _tokens: TokenCounts = field(default_factory=TokenCounts)
-    _completed: bool = False
+    _done: LastWord = field(default_factory=LastWord)
     _failure: str | None = None
     _last_error: str | None = None
 
@@ -141,37 +142,26 @@ class CodexMeter:
         event = parse_event(line)
         match event.get("type"):
             case "thread.started":
-                self._session = text(event.get("thread_id")) or self._session
+                # The first one is the tool's own: nothing of the agent runs before it.
+                self._session = self._session or text(event.get("thread_id"))
             case "turn.completed":
-                self._completed, self._failure = True, None
+                self._failure = None
+                self._done.say()
                 self._take_tokens(mapping(event.get("usage")))
             case "turn.failed":
                 self._failure = text(mapping(event.get("error")).get("message")) or "the turn failed"
             case "error":
                 self._last_error = text(event.get("message")) or self._last_error
-        # Once its turn is complete it asks for no more, and its end is its own.
-        return None if self._completed or not over_cap(self.task.caps, self._usage()) else "budget"
+        return self._over()
 
     def poll(self, state: StateReader) -> AgentEnd | None:
         """Follow the session file; ``budget`` once it tells of a cap that was reached."""
+        self._done.look()
         self._take_session(state)
-        return None if self._completed or not over_cap(self.task.caps, self._usage()) else "budget"
+        return self._over()
 
-    def result(self, output: AgentOutput) -> AgentResult:
-        """Judge by the turn's own event. Exit code 0 without one says nothing."""
-        self._take_session(output.state)
-        usage = self._usage()
-        outside = end_from_outside(output)
-        if outside is not None:
-            return AgentResult(usage, *outside)
-        if self._completed:
-            return AgentResult(usage, "exited")
-        if self._failure is not None or self._last_error is not None:
-            return AgentResult(usage, "provider-error", self._failure or self._last_error or "")
-        code = output.execution.exit_code
-        return AgentResult(usage, "exited", f"exit code {code}, no turn completed: {last_words(output)}")
-
-    def _usage(self) -> Usage:
+    def told(self) -> Usage:
+        """Return the largest running totals so far."""
         prices = self.task.agent.prices
         dollars = None if prices is None else prices.micro_usd(self._tokens)
         return Usage(
@@ -181,11 +171,29 @@ class CodexMeter:
             basis="none" if dollars is None else "list-price",
             session_id=self._session,
             model=self._model,
-            partial=not self._completed,
+            partial=not self._done.was_said,
         )
 
+    def result(self, output: AgentOutput) -> AgentResult:
+        """Judge by the turn's own event. Exit code 0 without one says nothing."""
+        self._take_session(output.state)
+        usage = self.told()
+        outside = end_from_outside(output)
+        if outside is not None:
+            return AgentResult(usage, *outside)
+        if self._done.was_said and self._failure is None:
+            return AgentResult(usage, "exited")
+        if self._failure is not None or self._last_error is not None:
+            return AgentResult(usage, "provider-error", self._failure or self._last_error or "")
+        code = output.execution.exit_code
+        return AgentResult(usage, "exited", f"exit code {code}, no turn completed: {last_words(output)}")
+
+    def _over(self) -> AgentEnd | None:
+        """Hold every cap, but for the moment in which a complete turn lets the tool end."""
+        return "budget" if not self._done.is_believed and over_cap(self.task.caps, self.told()) else None
+
     def _take_session(self, state: StateReader) -> None:
-        if self._session is None or not _SESSION_ID.match(self._session):
+        if not is_session_id(self._session):
             return
         # Earlier attempts of the lane left theirs in the same home.
         pattern = f"{_CODEX_HOME}/sessions/**/rollout-*{self._session}*.jsonl"
@@ -197,14 +205,14 @@ class CodexMeter:
                     self._model = text(payload.get("model")) or self._model
                 elif event.get("type") == "token_usage_record":
                     records += 1
-                    if not self._completed:
-                        self._take_tokens(mapping(payload.get("thread_token_usage")))
+                    self._take_tokens(mapping(payload.get("thread_token_usage")))
                 elif payload.get("type") == "token_count" and (info := mapping(payload.get("info"))):
                     answers += 1
                     # Comes after the tool's answer, and so later than the record of the same call.
-                    if not self._completed and not records:
+                    if not records:
                         self._take_tokens(mapping(info.get("total_token_usage")))
-            self._turns = records or answers or self._turns
+            # What its files once told stays told, whatever an agent makes of them.
+            self._turns = most(self._turns, records or answers or None)
 
     def _take_tokens(self, usage: dict[str, Any]) -> None:
         """Take a running total. The tool counts cached input among the input; here each token counts once."""

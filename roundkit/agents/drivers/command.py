@@ -20,13 +20,12 @@ from roundkit.agents.drivers.common import (
 from roundkit.agents.lane_boundary import HOME, HomeFile
 from roundkit.agents.usage import RowUsage
 from roundkit.core.errors import refuse
-from roundkit.models.agent_run import AgentEnd
+from roundkit.models.agent_run import AgentEnd, Usage
 from roundkit.models.lane_command import CommandTemplate
 from roundkit.models.round_plan import HarnessName
 
 PROMPT_FILE = PurePosixPath("lane-prompt.md")
 MCP_FILE = PurePosixPath("mcp.json")
-PLACEHOLDERS = ("lane", "clone", "prompt_file", "mcp_config", "model", "deadline_s")
 _MOST_STATE_BYTES = 64 << 20
 _MODEL = "{model}"
 _THEN_SUBMIT = '"$@"; code=$?; .roundkit/round submit >&2; exit $code'
@@ -152,6 +151,10 @@ class CommandMeter:
         self._take_files(state)
         return self._judge()
 
+    def told(self) -> Usage:
+        """Return what the rows tell so far."""
+        return self._rows.usage(partial=True)
+
     def result(self, output: AgentOutput) -> AgentResult:
         """Judge by how the process ended, and by a row that says that the provider failed."""
         if self._rule.of != "stdout":
@@ -166,13 +169,14 @@ class CommandMeter:
         return AgentResult(usage, "exited", f"exit code {code}: {last_words(output)}" if code else "")
 
     def _judge(self) -> AgentEnd | None:
-        return "budget" if over_cap(self.task.caps, self._rows.usage(partial=True)) else None
+        return "budget" if over_cap(self.task.caps, self.told()) else None
 
     def _take_files(self, state: StateReader) -> None:
-        self._rows = self._fresh()
+        before, self._rows = self._rows, self._fresh()
         for content in state(self._rule.of, _MOST_STATE_BYTES):
             for row in events(content):
                 self._rows.take(row)
+        self._rows.keep(before)
 
     def _fresh(self) -> RowUsage:
         return RowUsage(self._rule, self.task.agent.prices)

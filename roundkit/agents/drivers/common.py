@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeGuard
 
 from roundkit.agents.contract import AgentOutput, AgentTask
 from roundkit.agents.lane_boundary import HOME, Credential
@@ -16,10 +18,13 @@ from roundkit.models.round_plan import LaneBudget
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
+_SESSION_ID = re.compile(r"[A-Za-z0-9-]{8,80}\Z")
 _DETAIL_CHARACTERS = 300
 _MISSING_EXIT = 127
 _MOST_COUNT = 10**12
 _MOST_SUM = 10**15
+_LOOKS = 2
+"""At least a second lies between two looks: time enough to close what a tool has open."""
 
 
 def private_environment(task: AgentTask) -> dict[str, str]:
@@ -51,6 +56,11 @@ def readable(task: AgentTask) -> tuple[Mount, ...]:
     shown = [*named, *map(Path, _SYSTEM)]
     wanted = named if any(own.is_relative_to(place) for place in shown) else [*named, own]
     return tuple(Mount(place, place) for place in dict.fromkeys(wanted))
+
+
+def is_session_id(told: str | None) -> TypeGuard[str]:
+    """Say whether what an agent calls its session may stand in the name of a file that is looked for."""
+    return told is not None and _SESSION_ID.match(told) is not None
 
 
 def _node_modules(program: Path) -> Path | None:
@@ -144,6 +154,31 @@ def over_cap(caps: LaneBudget, usage: Usage) -> bool:
         if cap is not None and amount is not None and amount >= cap:
             return True
     return False
+
+
+@dataclass
+class LastWord:
+    """A tool's own word that it is done: for a moment its end is left to it, even where a cap was reached.
+
+    An agent can print the same word and go on. So it is heard once, and after two looks, some seconds apart,
+    whatever still runs is held to its caps as before.
+    """
+
+    was_said: bool = False
+    _looks: int = 0
+
+    def say(self) -> None:
+        """Take the word; a second one changes nothing."""
+        self.was_said = True
+
+    def look(self) -> None:
+        """Count a look at an agent that still runs."""
+        self._looks += self.was_said
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether it may still end by itself."""
+        return self.was_said and self._looks < _LOOKS
 
 
 def end_from_outside(output: AgentOutput) -> tuple[AgentEnd, str] | None:

@@ -17,11 +17,8 @@ from roundkit.models.lane import LaunchManifest
 TRIES = 3
 """How often the engine (openjiuwen 0.1.19) runs a worker that fails or times out, the first time included."""
 
-TOOL_LIMIT_S = 300
-"""Seconds after which agent-core ends one command of its worker."""
-
 WAIT_S = 240
-"""The largest ``status --wait`` in a worker's prompt, well under that."""
+"""The largest ``status --wait`` in a worker's prompt: agent-core ends one command after 300 seconds."""
 
 _WIDTH = 110
 

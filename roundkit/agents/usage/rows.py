@@ -50,6 +50,12 @@ class RowUsage:
         self._dollars = total(self._dollars, dollars)
         self._turns = total(self._turns, turns if rule.turns is not None else 1)
 
+    def keep(self, before: RowUsage) -> None:
+        """Count no less than an earlier reading: what files once told stays told."""
+        self._tokens = larger(self._tokens, before._tokens)
+        self._dollars, self._turns = most(self._dollars, before._dollars), most(self._turns, before._turns)
+        self._session, self._model = self._session or before._session, self._model or before._model
+
     def usage(self, *, partial: bool) -> Usage:
         """Return what is known so far.
 

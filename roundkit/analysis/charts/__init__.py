@@ -14,9 +14,9 @@ from roundkit.analysis.charts.pilots import pilot_calls, pilot_outcomes
 from roundkit.analysis.charts.policy import runs_and_bounds, time_to_target
 from roundkit.analysis.charts.promise import ticket_against_rerun
 from roundkit.analysis.charts.tickets import gains, raw_samples
+from roundkit.analysis.charts.wave_fleet import fleet
 from roundkit.analysis.charts.waves import (
     banked_by_wave,
-    fleet,
     refusals_by_source,
     reject_reasons,
     throughput_by_workers,

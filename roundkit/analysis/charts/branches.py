@@ -31,7 +31,7 @@ def branch_layout(lanes: pl.LazyFrame, tickets: pl.LazyFrame) -> alt.LayerChart:
     """
     frame = _one_row_a_ticket(lanes, tickets)
     counted = frame["ticket"].drop_nulls().len()
-    shown = "one mark a ticket, in order of intake; a ring stands for its lane in the composition"
+    shown = "one mark a ticket, in order of intake; a ring: selected for the composition"
     if frame.height > MOST_MARKS:
         frame = _summed_up(frame)
         shown = f"{counted} tickets summed up: one mark for each lane and verdict, with how many there are"
@@ -124,6 +124,7 @@ def _laid_out(frame: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             _root=((pl.col("_y").min() + pl.col("_y").max()) / 2).over("campaign", "round"),
             _first=pl.col("_x") == _FIRST,
+            _origin=(pl.col("_x") == _FIRST) & (pl.col("_y") == pl.col("_y").min().over("campaign", "round")),
             _end=pl.col("_x").max().over("_lane") + 0.25,
             _from=pl.lit(0.0),
             _fork=pl.lit(_FORK),
@@ -131,7 +132,7 @@ def _laid_out(frame: pl.DataFrame) -> pl.DataFrame:
         )
         .select(
             "round", "lane", "ticket", "verdict", "gain_percent", "selected", "outcome", "missing", "tickets",
-            "_x", "_y", "_root", "_first", "_end", "_from", "_fork", "_label",
+            "_x", "_y", "_root", "_first", "_origin", "_end", "_from", "_fork", "_label",
         )
     )  # fmt: skip
 
@@ -150,10 +151,11 @@ def _marks(frame: pl.DataFrame, present: list[str]) -> list[alt.Chart]:
     once = alt.Chart().transform_filter("datum._first")
     trunk = once.mark_rule(color=MUTED).encode(x("_from"), y("_root"), x2="_fork:Q", y2="_y:Q")
     branch = once.mark_rule(color=MUTED).encode(x("_fork"), y("_y"), x2="_end:Q")
-    root = once.mark_point(filled=True, color=INK, shape="square", size=110, opacity=1).encode(
+    origin = alt.Chart().transform_filter("datum._origin")
+    root = origin.mark_point(filled=True, color=INK, shape="square", size=110, opacity=1).encode(
         x("_from"), y("_root")
     )
-    root_name = once.mark_text(dy=-17, align="left", dx=-6).encode(
+    root_name = origin.mark_text(dy=-17, align="left", dx=-6).encode(
         x("_from"), y("_root"), text=alt.datum("I0")
     )
     names = once.mark_text(align="left", dy=-11, color=INK).encode(x("_fork"), y("_y"), text="_label:N")

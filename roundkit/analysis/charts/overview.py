@@ -22,6 +22,7 @@ from roundkit.analysis.charts.theme import (
     state_scales,
     tip,
     vertical,
+    whole_numbers,
 )
 
 MOST_GROUPS = 40
@@ -30,7 +31,6 @@ MOST_GROUPS = 40
 _BINS = 60
 _HEIGHT = 240
 _ROW_HEIGHT = 30
-_FEW_TICKS = 12
 
 
 def verdict_counts(tickets: pl.LazyFrame) -> alt.LayerChart:
@@ -116,7 +116,7 @@ def gain_distribution(tickets: pl.LazyFrame) -> alt.LayerChart:
         "passed:Q": "of them passed", "gains:N": "ends",
     })  # fmt: skip
     x = alt.X("_middle:Q", title=title, scale=alt.Scale(zero=False))
-    whole = _whole_numbers(frame["tickets"])
+    whole = whole_numbers(_largest(frame["tickets"]))
     everything = (
         alt.Chart()
         .mark_bar(size=9, color=GREY)
@@ -151,14 +151,17 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
         frame = frame.group_by("chain", day, maintain_order=True).last().select(frame.columns)
         shown = f"{counted} rounds, each chain's last of a day"
     frame = pl.concat([_before(starts).select(frame.columns), frame]).sort("chain", "number")
-    frame = frame.with_columns(closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"))
+    frame = frame.with_columns(
+        closed_utc=pl.col("closed_utc").dt.strftime("%Y-%m-%d %H:%M UTC"),
+        _early=2 * pl.col("number") < pl.col("number").max(),
+    )
     names = ("new incumbent", "the incumbent stays", "the first incumbent")
     shapes = ("circle", "diamond", "square")
     legend = alt.Legend(columns=2)  # three of these names are wider than a phone
     x = alt.X(
         "number:Q",
         title="closed rounds of a chain, in order",
-        axis=_whole_numbers(frame["number"]),
+        axis=whole_numbers(_largest(frame["number"])),
     )
     y = alt.Y("factor:Q", title="better than the first incumbent (×)", scale=alt.Scale(zero=False))
     tips = tip({
@@ -177,10 +180,11 @@ def rounds_over_time(rounds: pl.LazyFrame) -> alt.LayerChart:
             "result:N", scale=alt.Scale(domain=names, range=shapes), title=None, legend=legend
         ),
     )  # fmt: skip
+    side = alt.ExprRef("datum._early ? 'left' : 'right'")  # of the mark, where there is room for a name
     words = (
         alt.Chart()
         .transform_filter("datum._named")
-        .mark_text(align="right", dy=-14, color=INK)
+        .mark_text(align=side, dx=alt.ExprRef("datum._early ? 4 : 0"), dy=-14, color=INK)
         .encode(x=x, y=y, text="_label:N")
     )
     return finish(
@@ -257,8 +261,5 @@ def _before(starts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _whole_numbers(counts: pl.Series) -> alt.Axis:
-    """Return an axis of counts, which has no halves."""
-    most = int(counts.max() or 1)  # type: ignore[arg-type]
-    values = list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined
-    return alt.Axis(format=",d", values=values)
+def _largest(counts: pl.Series) -> int:
+    return int(counts.max() or 1)  # type: ignore[arg-type]

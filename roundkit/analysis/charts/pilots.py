@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from roundkit.analysis.charts.theme import BLUE, GREY, INK, MUTED, ORANGE, finish, rows_of, tip
+from roundkit.analysis.charts.theme import BLUE, GREY, INK, MUTED, ORANGE, finish, rows_of, scale_of, tip
 
 _OUTCOMES = ("passed", "failed", "unavailable", "nothing to check")
 _COLOURS = (BLUE, ORANGE, GREY, INK)
@@ -33,14 +33,12 @@ def pilot_outcomes(tuples: pl.LazyFrame) -> alt.LayerChart:
         .collect()
     )
     counts = frame.group_by("process", maintain_order=True).len().sort("process")
-    ended = ", ".join(f"{count} {name}" for name, count in counts.iter_rows())
+    ended = ", ".join(f"{count} {name}" for name, count in counts.iter_rows()) or "none ended"
     accepted = int((frame["acceptance"] == "passed").sum())
-    outcomes = [name for name in _OUTCOMES if name in frame["acceptance"].to_list()]
-    processes = [name for name in _PROCESSES if name in frame["process"].to_list()]
     y = alt.Y("row:N", sort=frame["row"].unique(maintain_order=True).to_list(), title=None, axis=_two_lines())
     x = alt.X("repetition:O", title="repetition", axis=alt.Axis(labelAngle=0, orient="top", domain=False))
-    colour = alt.Scale(domain=outcomes, range=[_COLOURS[_OUTCOMES.index(name)] for name in outcomes])
-    shape = alt.Scale(domain=processes, range=[_SHAPES[_PROCESSES.index(name)] for name in processes])
+    colour = scale_of(_OUTCOMES, _COLOURS, frame["acceptance"].to_list())
+    shape = scale_of(_PROCESSES, _SHAPES, frame["process"].to_list())
     tips = tip({
         "row:N": "task and variant", "repetition:O": "repetition", "process:N": "process",
         "acceptance:N": "acceptance", "checks:N": "checks passed", "eligible:N": "eligible",

@@ -57,7 +57,7 @@ def time_to_target(curve: pl.DataFrame) -> alt.LayerChart:
     reached = curve.filter(pl.col("event") == "reached").height
     censored = curve.filter(pl.col("event") == "censored").height
     return finish(
-        [*lines, points] if curve.height else [],
+        [*lines, points],
         rows_of(curve),
         title="Time to the target",
         subtitle="product-limit estimate of each arm; a cross is a run that ended without it (censored)",

@@ -144,7 +144,7 @@ def _points(rounds: pl.DataFrame) -> alt.LayerChart:
         rows_of(frame),
         title="Promise and rerun",
         subtitle=f"{shown}; under the dashed line the rerun found less than was promised: {below:,} of "
-        f"{counted:,}; {without:,} rounds had no rerun",
+        f"{counted:,}; {without:,} without a rerun",
         description=f"Rerun gains against added-up ticket estimates of {counted} rounds; {below} found less.",
         height=_SQUARE,
     )

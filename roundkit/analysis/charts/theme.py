@@ -30,6 +30,12 @@ _STATE_SHAPES = (*VERDICT_SHAPES, "square", "triangle-right")
 MOST_MARKS = 5_000
 """Rows that a chart draws one by one; beyond it they are summed up in polars, and the chart says so."""
 
+NOTHING = "nothing to show"
+"""What a chart without rows says."""
+
+_FEW_TICKS = 12
+_EMPTY_HEIGHT = 30
+
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -66,7 +72,7 @@ def finish(
     description: str,
     height: int,
 ) -> alt.LayerChart:
-    """Lay marks on one another over the same rows, under the one theme.
+    """Lay marks on one another over the same rows, under the one theme; without rows, say so instead.
 
     Args:
         layers: Marks, from back to front.
@@ -77,10 +83,10 @@ def finish(
         height: Height in pixels, without title and legend.
     """
     chart: alt.LayerChart = (
-        alt.layer(*layers, data=alt.InlineData(values=rows))
+        alt.layer(*(layers if rows else [_nothing()]), data=alt.InlineData(values=rows))
         .properties(
             width="container",
-            height=height,
+            height=height if rows else _EMPTY_HEIGHT,
             autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
             title=alt.TitleParams(text=title, subtitle=subtitle),
             description=description,
@@ -88,6 +94,16 @@ def finish(
         .configure(**_CONFIG)
     )
     return chart
+
+
+def _nothing() -> alt.Chart:
+    """Return the words of a chart without rows; a row of their own, as marks need one."""
+    words: alt.Chart = (
+        alt.Chart(alt.sequence(0, 1))
+        .mark_text(text=NOTHING, align="left", fontStyle="italic", baseline="middle")
+        .encode(x=alt.value(6), y=alt.value(_EMPTY_HEIGHT / 2))
+    )
+    return words
 
 
 def where_known(frame: pl.DataFrame, field: str, *layers: alt.Chart) -> tuple[alt.Chart, ...]:
@@ -113,6 +129,18 @@ def isolate(field: str) -> alt.Parameter:
     return alt.selection_point(name=f"pick_{field}", fields=[field], bind="legend")
 
 
+def scale_of(values: Sequence[str], looks: Sequence[str], present: Sequence[str]) -> alt.Scale:
+    """Return the scale of the values that occur, each with the colour or shape that it has in every chart."""
+    shown = [(value, look) for value, look in zip(values, looks, strict=True) if value in present]
+    return alt.Scale(domain=[value for value, _ in shown], range=[look for _, look in shown])
+
+
+def whole_numbers(most: int) -> alt.Axis:
+    """Return an axis of counts up to the largest, which has no halves."""
+    values = list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined
+    return alt.Axis(format=",d", values=values)
+
+
 def verdict_scales(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     """Return colour and shape of verdicts, with a legend of those that occur."""
     return state_scales([verdict for verdict in present if verdict in VERDICTS])
@@ -120,10 +148,8 @@ def verdict_scales(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
 
 def state_scales(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     """Return colour and shape of verdicts and of tickets without one, with a legend of those that occur."""
-    shown = [number for number, state in enumerate(STATES) if state in present]
-    domain = [STATES[number] for number in shown]
-    colours = alt.Scale(domain=domain, range=[_STATE_COLOURS[number] for number in shown])
-    shapes = alt.Scale(domain=domain, range=[_STATE_SHAPES[number] for number in shown])
+    colours = scale_of(STATES, _STATE_COLOURS, present)
+    shapes = scale_of(STATES, _STATE_SHAPES, present)
     return (
         alt.Color("verdict:N", scale=colours, title="verdict"),
         alt.Shape("verdict:N", scale=shapes, title="verdict"),

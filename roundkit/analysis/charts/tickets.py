@@ -86,7 +86,7 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
         title="Lanes and verdicts",
         subtitle=shown,
         description="Estimated gain of each ticket by lane. "
-        + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        + (", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()) or "No ticket")
         + ".",
         height=_ROW_HEIGHT * max(1, frame.height),
     )

@@ -1,4 +1,4 @@
-"""Charts of a wave campaign: what was banked, what workers bought, 429s, how busy the fleet was, rejects."""
+"""Charts of a wave campaign: what was banked, what workers bought, 429s by source, rejects."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from roundkit.analysis.charts.theme import (
     YELLOW,
     finish,
     rows_of,
+    scale_of,
     tip,
     where_known,
+    whole_numbers,
 )
 
 _STAGES = ("banked", "gated, not banked", "drafted, not gated", "not drafted")
@@ -30,15 +32,11 @@ _SOURCES = ("platform", "provider")
 _SOURCE_COLOURS = (INK, ORANGE)
 _ROW_HEIGHT = 30
 _HEIGHT = 220
-_FEW_TICKS = 12
 _TEXT_ROWS = 12
 _LONG_LABEL = 200
 _ROOM_FOR_NUMBERS = 1.25
 MOST_REASONS = 12
 """Reasons that have a row of their own; the others of a stage share one."""
-
-MOST_STEPS = 240
-"""Stretches of time that the chart of the fleet is divided into."""
 
 
 def banked_by_wave(waves: pl.LazyFrame) -> alt.LayerChart:
@@ -108,9 +106,8 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
     known = frame["per_minute"].drop_nulls().len()
     x = alt.X("workers:Q", title="workers", axis=alt.Axis(format="d", tickMinStep=1), scale=_loose())
     y = alt.Y("per_minute:Q", title="requests a minute", scale=alt.Scale(zero=True))
-    shown = [each for each in _DECISIONS if each in frame["decision"].to_list()]
-    colours = [_DECISION_COLOURS[_DECISIONS.index(each)] for each in shown]
-    shapes = [_DECISION_SHAPES[_DECISIONS.index(each)] for each in shown]
+    colours = scale_of(_DECISIONS, _DECISION_COLOURS, frame["decision"].to_list())
+    shapes = scale_of(_DECISIONS, _DECISION_SHAPES, frame["decision"].to_list())
     tips = tip({
         "wave:N": "wave", "workers:Q": "workers", "per_minute:Q": "requests a minute",
         "decision:N": "decision", "next_workers:Q": "workers of the next wave",
@@ -121,8 +118,8 @@ def throughput_by_workers(waves: pl.LazyFrame) -> alt.LayerChart:
     )  # fmt: skip
     points = measured.mark_point(filled=True, opacity=1, size=110).encode(
         x=x, y=y, tooltip=tips,
-        color=alt.Color("decision:N", scale=alt.Scale(domain=shown, range=colours), title="decision"),
-        shape=alt.Shape("decision:N", scale=alt.Scale(domain=shown, range=shapes), title="decision"),
+        color=alt.Color("decision:N", scale=colours, title="decision"),
+        shape=alt.Shape("decision:N", scale=shapes, title="decision"),
     )  # fmt: skip
     words = measured.mark_text(dy=-14, color=INK).encode(x=x, y=y, text="wave:N")
     unknown = (
@@ -165,7 +162,7 @@ def refusals_by_source(minutes: pl.LazyFrame) -> alt.LayerChart:
     ).sort("minute", "source")
     sums = {source: int(totals[source].sum()) for source in _SOURCES}
     most = int(totals.select(pl.max_horizontal("platform", "provider").max()).item() or 1)
-    whole = alt.Axis(format="d", values=list(range(most + 1)) if most <= _FEW_TICKS else alt.Undefined)
+    whole = whole_numbers(most)
     x = alt.X("minute:O", title="minute of the campaign", axis=alt.Axis(labelAngle=0))
     colour = alt.Color("source:N", scale=alt.Scale(domain=_SOURCES, range=_SOURCE_COLOURS), title="429 of")
     tips = tip({
@@ -179,77 +176,13 @@ def refusals_by_source(minutes: pl.LazyFrame) -> alt.LayerChart:
         x=x, y=alt.Y("refused:Q", stack="zero", axis=whole), text=alt.Text("source:N"), detail="source:N"
     )  # fmt: skip
     return finish(
-        [bars, words] if frame.height else [],
+        [bars, words],
         rows_of(frame),
         title="429s by source",
         subtitle=f"{sums['platform']} of our own account (platform), {sums['provider']} of pools (provider)",
         description=f"429s by minute: {sums['platform']} of the platform, {sums['provider']} of providers.",
         height=_HEIGHT,
     )
-
-
-def fleet(shards: pl.LazyFrame, waves: pl.LazyFrame) -> alt.LayerChart:
-    """How many draft agents ran at once over time, beside how many might."""
-    frame = _fleet_frame(shards.collect(), waves.collect())
-    busy = frame.filter(pl.col("running") > 0).height
-    share = f"{100 * busy / frame.height:.0f} %" if frame.height else "none"
-    ran, might = (float(frame[name].sum()) for name in ("running", "workers"))
-    used = f"{100 * ran / might:.0f} %" if might else "an unknown part"
-    x = alt.X("minute:Q", title="minutes of the campaign", scale=alt.Scale(zero=True, nice=False))
-    y = alt.Y("running:Q", title="draft agents", axis=alt.Axis(format="d", tickMinStep=1))
-    tips = tip({
-        "minute:Q": "minute", "running:Q": "agents that ran, on average", "workers:Q": "agents that might",
-    })  # fmt: skip
-    area = alt.Chart().mark_area(interpolate="step-after", color=SKY, opacity=0.8).encode(
-        x=x, y=y, tooltip=tips
-    )  # fmt: skip
-    line = alt.Chart().mark_line(
-        interpolate="step-after", color=INK, strokeDash=[4, 3], strokeWidth=1.5
-    ).encode(x=x, y=alt.Y("workers:Q", title="draft agents"))  # fmt: skip
-    return finish(
-        [area, line] if frame.height else [],
-        rows_of(frame),
-        title="How busy the fleet was",
-        subtitle=f"agents that ran (area), {used} of those that might have (dashed); some in {share} of it",
-        description=f"Draft agents over time: {used} of those that might have run; some in {share} of it.",
-        height=_HEIGHT,
-    )
-
-
-def _fleet_frame(shards: pl.DataFrame, waves: pl.DataFrame) -> pl.DataFrame:
-    """Return equal stretches of time with the agents that ran on average, and those that might have."""
-    schema = {"minute": pl.Float64, "running": pl.Float64, "workers": pl.Int64}
-    ended = shards.filter(pl.col("ended_utc").is_not_null())
-    if not ended.height:
-        return pl.DataFrame(schema=schema)
-    times = list(ended.select("started_utc", "ended_utc").iter_rows())
-    begin = min(started for started, _ in times)
-    seconds = [
-        ((started - begin).total_seconds(), (stopped - begin).total_seconds()) for started, stopped in times
-    ]
-    whole_s = max(stopped for _, stopped in seconds)
-    step = max(whole_s / MOST_STEPS, 1.0)
-    count = int(whole_s // step) + 1
-    running = [0.0] * count
-    for started, stopped in seconds:
-        for at in range(int(started // step), int(stopped // step) + 1):
-            running[at] += max(0.0, min(stopped, (at + 1) * step) - max(started, at * step)) / step
-    levels = sorted(
-        ((began - begin).total_seconds(), workers)
-        for began, workers in waves.filter(pl.col("mode") == "wave")
-        .select("began_utc", "workers")
-        .iter_rows()
-        if began is not None and workers is not None
-    )
-    rows = [
-        (round(at * step / 60, 3), round(running[at], 3), _level(levels, (at + 1) * step))
-        for at in range(count)
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _level(levels: list[tuple[float, int]], at_s: float) -> int | None:
-    return next((workers for began, workers in reversed(levels) if began <= at_s), None)
 
 
 def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
@@ -287,7 +220,7 @@ def reject_reasons(rejects: pl.LazyFrame) -> alt.LayerChart:
         x="drafts:Q", y=y, text="drafts:Q"
     )  # fmt: skip
     return finish(
-        [bars, words] if frame.height else [],
+        [bars, words],
         rows_of(frame),
         title="Why drafts did not bank",
         subtitle=f"{total} drafts; each is indexed with its reason and stays on the disk",

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from roundkit.analysis.columns import TABLES, schema_of
-from roundkit.analysis.door import check_frame
 from roundkit.analysis.exported import known
+from roundkit.analysis.frame_checks import check_frame
 from roundkit.analysis.importers import values as foreign
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refusal, Refused, refuse
+from roundkit.core.inputs import read_input
 
 
 def read_jsonl(
@@ -47,10 +48,7 @@ def read_jsonl(
             place="columns",
             remedy=f"one of {', '.join(column.name for column in TABLES[table])}",
         )
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
+    lines = read_input(path).splitlines()
     fixed = {"campaign": campaign or "jsonl", "round": name or path.stem}
     rows = []
     for number, line in enumerate(lines, start=1):

@@ -14,6 +14,7 @@ from typing import Any
 
 from roundkit.analysis.importers.tickets import NOT_COMPARED, Frames, gain_of, ticket_frames
 from roundkit.core.errors import refuse
+from roundkit.core.inputs import read_input
 from roundkit.models.campaign import Direction
 
 _STATUS = {"keep": "kept", "discard": "discarded", "crash": "crashed"}
@@ -62,9 +63,7 @@ def read_results_tsv(
 
 def _read(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
+        text = read_input(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise refuse("import-value", "this is no UTF-8 text", place=path.name, remedy=_REMEDY) from error
     # Lines end at line feeds alone: other characters that some call line ends stand in descriptions.

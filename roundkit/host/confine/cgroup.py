@@ -8,11 +8,10 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from itertools import count
 from pathlib import Path
 
+from roundkit.host.confine.hierarchies import Hierarchy, hierarchies
 from roundkit.host.confine.types import Limits
 
 _serial = count()
@@ -20,21 +19,6 @@ _REMOVE_WITHIN_S = 5.0
 _PREFIX = "roundkit-"
 _KERNEL_FILE_BYTES = 1 << 16
 _THIS_THREAD = b"0"
-
-
-@dataclass(frozen=True)
-class Hierarchy:
-    """One mounted hierarchy that has a controller.
-
-    Attributes:
-        version: 1 or 2.
-        base: Where groups may be made.
-        own: This process's own group, None if it lies outside of what is mounted.
-    """
-
-    version: int
-    base: Path
-    own: Path | None
 
 
 class Cgroup:
@@ -51,10 +35,11 @@ class Cgroup:
 
     def __init__(self, limits: Limits, *, peak_memory: bool = False) -> None:
         self.enforced: dict[str, str] = {}
-        self._dirs: dict[str, tuple[int, Path]] = {}
-        self._made: dict[Path, Hierarchy] = {}
+        self._dirs: dict[str, tuple[int, str]] = {}
+        self._made: dict[str, Hierarchy] = {}
         self._pids_max: int | None = None
-        self._unified: Path | None = None
+        self._cpu_fd: int | None = None
+        self._unified: str | None = None
         self._name = f"{_PREFIX}{os.getpid()}-{next(_serial)}"
         wanted = peak_memory or limits.memory_bytes is not None
         if wanted and self._open("memory") and limits.memory_bytes is not None:
@@ -66,40 +51,50 @@ class Cgroup:
 
     def _open(self, controller: str) -> bool:
         for hierarchy in hierarchies().get(controller, ()):
-            path = hierarchy.base / self._name
+            path = f"{hierarchy.base}/{self._name}"
             # A process is in one group of version 2, so one folder serves every controller there.
             if hierarchy.version == 2 and self._unified not in (None, path):
                 continue
             if path not in self._made:
                 try:
-                    path.mkdir()
+                    os.mkdir(path)  # noqa: PTH102 - on every start, as what follows
                 except OSError:
                     continue
                 self._made[path] = hierarchy
-            if (path / _PROOF[controller, hierarchy.version]).exists():
+            if self._is_there(controller, f"{path}/{_PROOF[controller, hierarchy.version]}"):
                 self._dirs[controller] = (hierarchy.version, path)
                 if hierarchy.version == 2:
                     self._unified = path
                 return True
             if path != self._unified:
-                path.rmdir()
+                os.rmdir(path)  # noqa: PTH106
                 del self._made[path]
         return False
+
+    def _is_there(self, controller: str, proof: str) -> bool:
+        if controller != "cpu":
+            return os.path.exists(proof)  # noqa: PTH110
+        # Kept open: it is read while a command waits at its gate, and again while its caller waits.
+        with contextlib.suppress(OSError):
+            self._cpu_fd = os.open(proof, os.O_RDONLY | os.O_CLOEXEC)
+        return self._cpu_fd is not None
 
     def _by(self, controller: str) -> str:
         return f"cgroup-v{self._dirs[controller][0]}"
 
     def _write(self, controller: str, name: str, value: object) -> bool:
         try:
-            (self._dirs[controller][1] / name).write_text(str(value))
+            _write_now(f"{self._dirs[controller][1]}/{name}", str(value).encode())
         except OSError:
             return False
         return True
 
     def _read(self, controller: str, name: str) -> str:
+        if controller not in self._dirs:
+            return ""
         try:
             return _read_now(f"{self._dirs[controller][1]}/{name}")
-        except (OSError, KeyError):
+        except OSError:
             return ""
 
     def _limit_memory(self, limit_bytes: int) -> None:
@@ -158,12 +153,15 @@ class Cgroup:
 
     def cpu_s(self) -> float | None:
         """Return the CPU seconds used so far, None if no hierarchy counts them."""
-        if "cpu" not in self._dirs:
+        if self._cpu_fd is None:
+            return None
+        try:
+            text = os.pread(self._cpu_fd, _KERNEL_FILE_BYTES, 0).decode()
+        except OSError:
             return None
         if self._dirs["cpu"][0] == 1:
-            text = self._read("cpu", "cpuacct.usage").strip()
             return int(text) / 1e9 if text else None
-        return _scaled(r"usage_usec (\d+)", self._read("cpu", "cpu.stat"), 1e-6)
+        return _scaled(r"usage_usec (\d+)", text, 1e-6)
 
     def peak_memory_bytes(self) -> int | None:
         """Return the highest memory use so far, None if no hierarchy counts it."""
@@ -181,11 +179,14 @@ class Cgroup:
 
     def close(self) -> None:
         """Remove the groups; the last process has left them by then."""
+        if self._cpu_fd is not None:
+            os.close(self._cpu_fd)
+            self._cpu_fd = None
         until = time.monotonic() + _REMOVE_WITHIN_S
         for path in self._made:
             while True:
                 try:
-                    path.rmdir()
+                    os.rmdir(path)  # noqa: PTH106
                 except FileNotFoundError:
                     break
                 except OSError:
@@ -227,47 +228,6 @@ _PROOF = {
 def _scaled(pattern: str, text: str, factor: float) -> float | None:
     match = re.search(pattern, text)
     return int(match[1]) * factor if match else None
-
-
-@cache
-def hierarchies() -> dict[str, tuple[Hierarchy, ...]]:
-    """Find where groups with each controller may be made: below this process's own, else beside it."""
-    own = _own_groups()
-    found: dict[str, list[Hierarchy]] = {"memory": [], "pids": [], "cpu": []}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        kind, _, options = after.split(" ", 2)
-        root, mountpoint = before.split(" ")[3:5]
-        if kind == "cgroup2":
-            places = _places(2, Path(mountpoint), root, own.get("", "/"))
-            for controller in found:
-                # The plain counter of CPU time needs no controller, so the own group always does.
-                found[controller] += places
-        elif kind == "cgroup":
-            names = options.split(" ")[-1].split(",")
-            for controller, name in (("memory", "memory"), ("pids", "pids"), ("cpu", "cpuacct")):
-                if name in names:
-                    found[controller] += _places(1, Path(mountpoint), root, own.get(name, "/"))
-    return {controller: tuple(places) for controller, places in found.items()}
-
-
-def _own_groups() -> dict[str, str]:
-    own: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            own[controller] = path
-    return own
-
-
-def _places(version: int, mountpoint: Path, root: str, path: str) -> list[Hierarchy]:
-    relative = os.path.relpath(path, root)
-    if relative.startswith(".."):
-        # The path is the host's, the mount the container's: its top is the own group.
-        return [Hierarchy(version, mountpoint, None)]
-    own = Path(os.path.normpath(mountpoint / relative))
-    bases = [own] if own == mountpoint else [own, own.parent]
-    return [Hierarchy(version, base, own) for base in bases]
 
 
 def sweep() -> list[Path]:

@@ -162,6 +162,7 @@ def _works(argv: Sequence[str], *fds: int) -> bool:
             pass_fds=fds,
             timeout=_WITHIN_S,
             cwd="/",
+            start_new_session=True,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -47,6 +47,7 @@ def _namespace(uid: int) -> int:
         stdout=subprocess.PIPE,
         env={},
         cwd="/",
+        start_new_session=True,
     )
     with waiting:
         assert waiting.stdout is not None

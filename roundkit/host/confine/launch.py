@@ -12,13 +12,14 @@ from roundkit.core.clock import Deadline
 from roundkit.core.errors import refuse
 from roundkit.host.confine.bwrap import ARGS_FD, SECCOMP_FD, STATUS_FD, Arguments
 from roundkit.host.confine.cgroup import Cgroup
+from roundkit.host.confine.course import Course
 from roundkit.host.confine.gate import GATE_FD, Gate
 from roundkit.host.confine.identity import Identity
 from roundkit.host.confine.output import BoundedCapture
 from roundkit.host.confine.seccomp import filter_program
 from roundkit.host.confine.spawn import memory_file, spawn
-from roundkit.host.confine.supervise import Course, Supervisor
-from roundkit.host.confine.types import CpuSet, Limits, MountRecord
+from roundkit.host.confine.supervise import Supervisor
+from roundkit.host.confine.types import Boundary, CpuSet, Limits, MountRecord
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
@@ -59,24 +60,22 @@ def _is_pipe(mode: int) -> bool:
 
 @dataclass(frozen=True)
 class Ending:
-    """What is left of a command: its course and the captured streams (``out`` only if it was captured)."""
+    """What is left of a command: its course, its captured streams (``out`` if it was), and what held it."""
 
     course: Course
     out: BoundedCapture | None
     err: BoundedCapture
-    mounts: tuple[MountRecord, ...]
+    boundary: Boundary
 
 
 class _Words:
-    """The pipe that bubblewrap reads its arguments from, and the mounts that they make."""
+    """The pipe that bubblewrap reads its arguments from."""
 
     def __init__(self, fd: int) -> None:
         self._fd: int | None = fd
-        self.mounts: tuple[MountRecord, ...] = ()
 
     def say(self, arguments: Arguments) -> None:
         """Write all of them; the end of the pipe is what bubblewrap waits for."""
-        self.mounts = arguments.mounts
         assert self._fd is not None
         waiting = memoryview(arguments.encoded())
         # One that has died already is found out about by whoever waits for it.
@@ -105,6 +104,7 @@ class Launch:
         deadline: When it ends.
         cgroup: Groups to put it into.
         at_gate: Called with the process id of the command while it waits at its gate.
+        recorded: Returns the record of the boundary that has these mounts.
         stop: Descriptor that ends the command as soon as it can be read.
     """
 
@@ -116,6 +116,7 @@ class Launch:
     deadline: Deadline
     cgroup: Cgroup
     at_gate: Callable[[int], None]
+    recorded: Callable[[tuple[MountRecord, ...]], Boundary]
     stop: int | None = None
     _supervisor: Supervisor | None = None
 
@@ -125,17 +126,21 @@ class Launch:
         if self._supervisor is not None:
             self._supervisor.abandon()
 
-    def run(self, fds: Mapping[int, int], describe: Callable[[], Arguments], disk: DiskWatch) -> Ending:
+    def run(
+        self, fds: Mapping[int, int], describe: Callable[[], Arguments], disk: DiskWatch, made: ExitStack
+    ) -> Ending:
         """Start bubblewrap and watch it to the end.
 
         bubblewrap reads its arguments from a pipe until its end, so what they say is put together, and
         what they rely on is prepared, while the program is being loaded. A coordinator that dies meanwhile
-        leaves a boundary without any mount, in which there is not even a gate.
+        leaves a boundary without any mount, in which there is not even a gate. The boundary is described
+        for the record while it is being built, when nobody waits for that.
 
         Args:
             fds: What the arguments will name, by its number in bubblewrap.
             describe: Prepares the granted places and returns the arguments.
             disk: Watch over the writable places.
+            made: Closes what bubblewrap alone reads, as soon as it is told of it.
         """
         with ExitStack() as stack, ExitStack() as theirs:
             gate = Gate()
@@ -164,6 +169,14 @@ class Launch:
                 SECCOMP_FD: memory_file("filter", filter_program(pin_cpus=self.cpus is not None), theirs),
                 **fds,
             }
+            recorded: list[Boundary] = []
+
+            def prepare() -> None:
+                arguments = describe()
+                words.say(arguments)
+                recorded.append(self.recorded(arguments.mounts))
+                made.close()
+
             try:
                 with self.cgroup.entered():
                     pid = spawn([*self.identity.prefix, "--args", str(ARGS_FD), "--", *self.gated], passed)
@@ -176,7 +189,7 @@ class Launch:
             self.streams.close()
             self._supervisor = Supervisor(
                 pid=pid,
-                prepare=lambda: words.say(describe()),
+                prepare=prepare,
                 gate=gate,
                 status_fd=status_fd,
                 captures=[err] if out is None else [out, err],
@@ -188,7 +201,8 @@ class Launch:
                 at_gate=self.at_gate,
                 stop=self.stop,
             )
-            return Ending(self._supervisor.watch(), out, err, words.mounts)
+            course = self._supervisor.watch()
+            return Ending(course, out, err, recorded[0])
 
     def _capture(self, stack: ExitStack, theirs: ExitStack) -> tuple[BoundedCapture, int]:
         fd, end = _pipe(stack, theirs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,9 +16,13 @@ from roundkit.host.confine.types import Mount, MountRecord
 
 _AT_FDCWD = -100
 
-_NEVER_A_SOURCE = ("/", "/proc", "/sys", "/dev", "/run", "/var/run")
-_NEVER_WRITABLE = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
-_NEVER_AT = ("/", "/proc", "/sys", "/dev", "/run", "/tmp", "/etc")  # noqa: S108 - names, not files
+# With a slash behind, so that a path with one is within what it begins with.
+_NEVER_A_SOURCE = ("/proc/", "/sys/", "/dev/", "/run/", "/var/run/")
+_NEVER_WRITABLE = (
+    "/bin/", "/boot/", "/etc/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/sbin/", "/usr/",
+)  # fmt: skip
+_NEVER_AT = frozenset({"/", "/run", "/tmp", "/etc"})  # noqa: S108 - names, not files
+_NEVER_BELOW = ("/proc/", "/sys/", "/dev/")
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,17 @@ def open_places(
     """
     places = [open_place(_as_mount(item), True, stack) for item in writable]
     places += [open_place(_as_mount(item), False, stack) for item in readable]
-    by_at: dict[PurePosixPath, Place] = {}
+    by_at: dict[str, Place] = {}
     for place in places:
-        if place.at in by_at:
+        if str(place.at) in by_at:
             raise refuse("mount-twice", f"two places would be mounted at {place.at}", place=str(place.source))
-        by_at[place.at] = place
+        by_at[str(place.at)] = place
     for place in sorted(places, key=_depth):
         parent = _nearest_above(place.at, by_at)
         if parent is None or not parent.writable:
             continue
         for pin in _pin_parents(parent, place, stack):
-            by_at[pin.at] = pin
+            by_at[str(pin.at)] = pin
     return sorted(by_at.values(), key=_depth)
 
 
@@ -110,8 +114,16 @@ def _as_mount(item: Path | Mount) -> Mount:
     return item if isinstance(item, Mount) else Mount(item, item)
 
 
-def _within(path: str, tops: Iterable[str]) -> bool:
-    return any(path == top or (top != "/" and path.startswith(top + "/")) for top in tops)
+def _absolute(path: Path) -> str:
+    """Return a path as text that no other text stands for.
+
+    Raises:
+        Refused: It is not absolute, or climbs (``mount-path``).
+    """
+    if not path.is_absolute() or ".." in path.parts:
+        raise refuse("mount-path", f"{path} is not an absolute path", remedy="resolve it first")
+    # pathlib has taken out everything else, but keeps two slashes in front.
+    return "/" + str(path).lstrip("/")
 
 
 def open_place(mount: Mount, writable: bool, stack: ExitStack) -> Place:
@@ -120,18 +132,14 @@ def open_place(mount: Mount, writable: bool, stack: ExitStack) -> Place:
     Raises:
         Refused: It is missing, crosses a symbolic link, or is one that is never granted.
     """
-    source, at = os.path.normpath(mount.source), os.path.normpath(mount.at)
-    for path in (mount.source, mount.at):
-        if not path.is_absolute() or ".." in path.parts:
-            raise refuse("mount-path", f"{path} is not an absolute path", remedy="resolve it first")
-    hidden = _within(source, _NEVER_A_SOURCE) and not source.startswith("/dev/shm/")  # noqa: S108
-    if hidden or (writable and _within(source, _NEVER_WRITABLE)):
+    source = _absolute(mount.source)
+    at = source if mount.at is mount.source else _absolute(mount.at)
+    within, within_at = f"{source}/", f"{at}/"
+    hidden = within.startswith(_NEVER_A_SOURCE) and not source.startswith("/dev/shm/")  # noqa: S108
+    if source == "/" or hidden or (writable and within.startswith(_NEVER_WRITABLE)):
         raise refuse("mount-source", f"{source} is never granted", remedy="name the folder that is needed")
-    if (
-        at in _NEVER_AT
-        or _within(at, ("/proc", "/sys", "/dev"))
-        or (writable and _within(at, _NEVER_WRITABLE))
-    ):
+    never_here = (*_NEVER_BELOW, *_NEVER_WRITABLE) if writable else _NEVER_BELOW
+    if at in _NEVER_AT or within_at.startswith(never_here):
         raise refuse("mount-target", f"nothing is ever mounted at {at}")
     try:
         fd = openat2(_AT_FDCWD, source, os.O_PATH, NO_SYMLINKS | NO_MAGICLINKS)
@@ -152,10 +160,11 @@ def _source_refusal(source: str, error: OSError) -> Refused:
     return refuse("mount-source-missing", f"{source} cannot be opened: {error.strerror}")
 
 
-def _nearest_above(at: PurePosixPath, by_at: dict[PurePosixPath, Place]) -> Place | None:
-    for parent in at.parents:
-        if parent in by_at:
-            return by_at[parent]
+def _nearest_above(at: PurePosixPath, by_at: Mapping[str, Place]) -> Place | None:
+    above = str(at)
+    while above := above.rpartition("/")[0]:
+        if above in by_at:
+            return by_at[above]
     return None
 
 

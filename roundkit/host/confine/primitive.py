@@ -15,14 +15,23 @@ from roundkit.host.confine.bwrap import PRIVATE_PLACES, Arguments, Builder
 from roundkit.host.confine.cgroup import Cgroup
 from roundkit.host.confine.diagnose import diagnose
 from roundkit.host.confine.gate import check_env, gate_argv
-from roundkit.host.confine.identity import take_identity
+from roundkit.host.confine.identity import Identity, take_identity
 from roundkit.host.confine.launch import Ending, Launch, take_over
 from roundkit.host.confine.overlay import open_overlay
 from roundkit.host.confine.ownership import lend
 from roundkit.host.confine.places import Place, check_devices, open_places
 from roundkit.host.confine.record import describe_limits, execution
 from roundkit.host.confine.staging import with_staged
-from roundkit.host.confine.types import Boundary, CpuSet, Execution, Limits, Mount, Network, Overlay
+from roundkit.host.confine.types import (
+    Boundary,
+    CpuSet,
+    Execution,
+    Limits,
+    Mount,
+    MountRecord,
+    Network,
+    Overlay,
+)
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
@@ -104,20 +113,35 @@ def confined_execute(
             if before_start is not None:
                 before_start(pid)
 
+        def recorded(mounts: tuple[MountRecord, ...]) -> Boundary:
+            return Boundary(
+                version=backend.version,
+                uid=identity.uid,
+                dropped_from_root=identity.dropped,
+                network=network.kind,
+                seccomp=True,
+                mounts=mounts,
+                limits=describe_limits(limits, cgroup.enforced),
+                cpus=None if cpus is None else tuple(sorted(cpus)),
+                env_names=tuple(sorted(env)),
+                hosts=network.hosts,
+            )
+
         gated = gate_argv(argv, limits, cgroup.enforced)
-        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate, stop)
+        launch = Launch(identity, gated, streams, cpus, limits, deadline, cgroup, at_gate, recorded, stop)
         if layers is not None and identity.dropped:
             layers = layers.owned_by(identity.uid)
         granted = places if layers is None else [*places, *layers.places]
         disk = DiskWatch(granted, limits, PRIVATE_PLACES)
 
         def build_and_run(reachable: Sequence[Place]) -> Ending:
+            made = stack.enter_context(ExitStack())
             build = Builder(
                 reachable[: len(places)],
                 uid=identity.uid,
                 gid=identity.gid,
                 network=network,
-                stack=stack,
+                stack=made,
                 overlay=None if layers is None else layers.reached_by(reachable[len(places) :]),
                 devices=devices,
             )
@@ -127,31 +151,25 @@ def confined_execute(
                     lend(granted, identity.slot, stack)
                 return build.arguments(cwd=PurePosixPath(cwd), env=env, limits=limits)
 
-            return launch.run(build.fds, describe, disk)
+            return launch.run(build.fds, describe, disk, made)
 
         if identity.dropped:
             ending = with_staged(granted, build_and_run, launch.abandon)
         else:
             ending = build_and_run(granted)
-        if not ending.course.started and ending.course.reason is None:
-            # Either this host cannot do it at all, or this call asked for something that cannot be built.
-            unavailable = diagnose(identity.prefix)
-            if unavailable is not None:
-                raise unavailable
-        boundary = Boundary(
-            version=backend.version,
-            uid=identity.uid,
-            dropped_from_root=identity.dropped,
-            network=network.kind,
-            seccomp=True,
-            mounts=ending.mounts,
-            limits=describe_limits(limits, cgroup.enforced),
-            cpus=None if cpus is None else tuple(sorted(cpus)),
-            env_names=tuple(sorted(env)),
-            hosts=network.hosts,
-        )
-        done = execution(argv, ending, boundary, limits, cgroup)
+        _check_built(ending, identity)
+        done = execution(argv, ending, limits, cgroup)
         return done if proxy is None else done.model_copy(update={"destinations": proxy.close()})
+
+
+def _check_built(ending: Ending, identity: Identity) -> None:
+    """Raise why this host builds no boundary at all, where that is why nothing was started."""
+    if ending.course.started or ending.course.reason is not None:
+        return
+    # Either this host cannot do it at all, or this call asked for something that cannot be built.
+    unavailable = diagnose(identity.prefix)
+    if unavailable is not None:
+        raise unavailable
 
 
 def _proxy_of(network: Network, stack: ExitStack) -> Proxy | None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from roundkit.host.confine.cgroup import Cgroup
+from roundkit.host.confine.course import Course
 from roundkit.host.confine.launch import Ending
-from roundkit.host.confine.supervise import Course
-from roundkit.host.confine.types import Boundary, EndReason, Execution, LimitRecord, Limits
+from roundkit.host.confine.types import EndReason, Execution, LimitRecord, Limits
 
 _SIGNAL_BASE = 128
 
@@ -54,7 +54,6 @@ def _describe(limits: Limits, held: frozenset[tuple[str, str]]) -> tuple[LimitRe
 def execution(
     argv: Sequence[str],
     ending: Ending,
-    boundary: Boundary,
     limits: Limits,
     cgroup: Cgroup,
 ) -> Execution:
@@ -78,7 +77,7 @@ def execution(
         stderr_sha256=err.sha256(),
         stdout_bytes=None if out is None else out.total_bytes,
         stderr_bytes=err.total_bytes,
-        boundary=boundary,
+        boundary=ending.boundary,
         detail=detail,
     )
 

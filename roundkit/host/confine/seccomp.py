@@ -39,6 +39,11 @@ _BLOCK_DEVICE = 0o060000
 _SOCKET_TYPE_MASK = 0xF
 _TIOCSTI = 0x5412
 _TIOCLINUX = 0x541C
+_FADV_DONTNEED = 4
+_MADV_COLD, _MADV_PAGEOUT = 20, 21
+_RWF_NOWAIT = 0x8
+_MPOL_MF_MOVES = 0x6  # MPOL_MF_MOVE and MPOL_MF_MOVE_ALL
+_DONE = 0
 
 Instruction = tuple[int, int, int, int]
 
@@ -102,7 +107,26 @@ def _argument_checks(arch: Architecture) -> list[Instruction]:
         arch.require("ioctl"),
         [_argument(1), *_refuse_if(_JUMP_EQUAL, _TIOCSTI), *_refuse_if(_JUMP_EQUAL, _TIOCLINUX)],
     )
-    return program + _mode_checks(arch)
+    return program + _cache_checks(arch) + _mode_checks(arch)
+
+
+def _cache_checks(arch: Architecture) -> list[Instruction]:
+    """Take no advice to forget what both sides read, do not move it, and do not tell what is remembered.
+
+    Both sides of a pair read files of the incumbent and of the system from one page cache: whoever empties it
+    at its end slows the trial after it. Advice binds nobody, so it is answered as taken.
+    """
+    drop = _refuse_if(_JUMP_EQUAL, _FADV_DONTNEED, _DONE)
+    program = _when(arch.require("fadvise64"), [_argument(3), *drop])
+    cold = [*_refuse_if(_JUMP_EQUAL, _MADV_COLD, _DONE), *_refuse_if(_JUMP_EQUAL, _MADV_PAGEOUT, _DONE)]
+    program += _when(arch.require("madvise"), [_argument(2), *cold])
+    # To other memory: what one process alone has mapped may be in the cache for the next trial's, too.
+    program += _when(arch.require("mbind"), [_argument(5), *_refuse_if(_JUMP_ANY_BIT, _MPOL_MF_MOVES)])
+    # Told of a file to whoever it belongs to. Who only asks whether an address is mapped has another way.
+    program += _refuse_if(_JUMP_EQUAL, arch.require("mincore"), errno.ENOSYS)
+    return program + _when(
+        arch.require("preadv2"), [_argument(5), *_refuse_if(_JUMP_ANY_BIT, _RWF_NOWAIT, errno.EOPNOTSUPP)]
+    )
 
 
 def _mode_checks(arch: Architecture) -> list[Instruction]:

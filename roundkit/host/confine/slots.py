@@ -70,7 +70,7 @@ def take_slot(stack: ExitStack) -> Slot:
             # What the dead command might write is nobody's any more, and must not look as if it were ours.
             os.ftruncate(fd, len(_DIRTY))
             _wait_until_unused(FIRST_UID + number)
-        os.ftruncate(fd, 0)
+            os.ftruncate(fd, 0)
         os.pwrite(fd, _DIRTY, 0)
         stack.callback(os.ftruncate, fd, 0)
         return Slot(FIRST_UID + number, fd)
@@ -103,8 +103,9 @@ def _places_noted(lock: str) -> set[Path]:
 
 def _folder() -> str:
     folder = f"{runtime_dir()}/slots"
-    with suppress(FileExistsError):
-        os.mkdir(folder, 0o700)  # noqa: PTH102 - on every start
+    if not os.path.isdir(folder):  # noqa: PTH112 - on every start
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)  # noqa: PTH102
     return folder
 
 

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-FIRST_FREE_FD = 10
-"""Lowest descriptor in the child after the fixed ones."""
+FIRST_FREE_FD = 32
+"""Lowest descriptor in the child after the fixed ones; above what the coordinator's own mostly are."""
 
 
 def memory_file(name: str, content: bytes, stack: ExitStack) -> int:
@@ -39,11 +39,12 @@ def spawn(argv: Sequence[str], fds: Mapping[int, int]) -> int:
     above = max(fds) + 1
     with ExitStack() as stack:
         actions: list[tuple[int, int] | tuple[int, int, int]] = []
-        # Lifted first, since a source may carry a number that another one is about to take.
-        for target, source in sorted(fds.items()):
-            lifted = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
-            stack.callback(os.close, lifted)
-            actions.append((os.POSIX_SPAWN_DUP2, lifted, target))
+        for target, source in fds.items():
+            # Lifted first where it carries a number that another one is about to take.
+            if source in fds:
+                source = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
+                stack.callback(os.close, source)
+            actions.append((os.POSIX_SPAWN_DUP2, source, target))
         closes = [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable_fds() if fd not in fds]
         return os.posix_spawn(
             argv[0],

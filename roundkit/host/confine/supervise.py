@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from roundkit.core.clock import Deadline
 from roundkit.host.confine.cgroup import Cgroup
+from roundkit.host.confine.course import Course
 from roundkit.host.confine.gate import MISSING, READY, Gate
 from roundkit.host.confine.output import BoundedCapture
 from roundkit.host.confine.process import await_death, kill, tells_wait_status, tree_cpu_s, wait_status
-from roundkit.host.confine.types import Counter, CpuSet, EndReason, Limits
+from roundkit.host.confine.types import CpuSet, EndReason, Limits
 from roundkit.host.confine.unavailable import ConfinementUnavailable
 from roundkit.host.confine.watch import DiskWatch
 
@@ -24,33 +25,6 @@ _SETUP_WITHIN_S = 60.0
 _DEATH_WITHIN_S = 60.0
 _LOOK_EVERY_S = 0.1
 _STATUS_BYTES = 4096
-
-
-@dataclass
-class Course:
-    """What happened to one command, as far as it is known.
-
-    Attributes:
-        reason: Why it was ended from outside, None if it ended by itself.
-        detail: More about the reason.
-        status: Exit status as bubblewrap reports it: 128 + n for signal n; None if it was ended.
-        command_status: Wait status of the command itself, where the kernel tells it.
-        started: Whether the command was let go.
-        missing: Whether there was no such command inside.
-        wall_s: Seconds from the gate to the end.
-        cpu_s: CPU seconds of the run.
-        cpu_source: Where they were read.
-    """
-
-    reason: EndReason | None = None
-    detail: str = ""
-    status: int | None = None
-    command_status: int | None = None
-    started: bool = False
-    missing: bool = False
-    wall_s: float | None = None
-    cpu_s: float | None = None
-    cpu_source: Counter | None = None
 
 
 @dataclass
@@ -275,34 +249,50 @@ class Supervisor:
                 ) from None
 
     def _end_everything(self) -> None:
-        course = self.course
         self._read_status()
-        if course.started:
-            course.wall_s = time.monotonic() - self._gate_s
-            if "cpu" not in self.cgroup.enforced and self._init_pid is not None:
-                course.cpu_s, course.cpu_source = tree_cpu_s(self._init_pid), "procfs"
+        self._read_before_death()
         try:
-            # The death of a namespace's init takes every process in it along, and is reported after them.
-            for pidfd in (self._init_pidfd, self._pidfd):
-                if pidfd is not None:
-                    kill(pidfd)
-            self.gate.close()
-            if self._init_pidfd is not None and not await_death(self._init_pidfd, _DEATH_WITHIN_S):
-                raise ConfinementUnavailable(
-                    "processes-remain",
-                    f"a process of the command did not die within {_DEATH_WITHIN_S:.0f} s of SIGKILL",
-                    "a device or network file system hangs; the machine needs attention",
-                )
-            os.waitpid(self.pid, 0)
-            if self._command_pidfd is not None:
-                course.command_status = wait_status(self._command_pidfd)
+            self._end_processes()
         finally:
             for pidfd in (self._init_pidfd, self._pidfd, self._command_pidfd):
                 if pidfd is not None:
                     os.close(pidfd)
         for capture in self.captures:
             capture.drain(self.limits.output_kill_bytes)
+        self._read_after_death()
+
+    def _read_before_death(self) -> None:
+        """Take the time, and what only living processes tell."""
+        if not self.course.started:
+            return
+        self.course.wall_s = time.monotonic() - self._gate_s
+        if "cpu" not in self.cgroup.enforced and self._init_pid is not None:
+            self.course.cpu_s, self.course.cpu_source = tree_cpu_s(self._init_pid), "procfs"
+
+    def _end_processes(self) -> None:
+        """End what still runs, and return once nothing does.
+
+        Raises:
+            ConfinementUnavailable: ``processes-remain``: one of them does not die.
+        """
+        # The death of a namespace's init takes every process in it along, and is reported after them.
+        for pidfd in (self._init_pidfd, self._pidfd):
+            if pidfd is not None:
+                kill(pidfd)
+        self.gate.close()
+        if self._init_pidfd is not None and not await_death(self._init_pidfd, _DEATH_WITHIN_S):
+            raise ConfinementUnavailable(
+                "processes-remain",
+                f"a process of the command did not die within {_DEATH_WITHIN_S:.0f} s of SIGKILL",
+                "a device or network file system hangs; the machine needs attention",
+            )
+        os.waitpid(self.pid, 0)
+        if self._command_pidfd is not None:
+            self.course.command_status = wait_status(self._command_pidfd)
+
+    def _read_after_death(self) -> None:
+        """Take the counters at their last, and what they say of a limit that nobody had looked at yet."""
         if "cpu" in self.cgroup.enforced:
-            course.cpu_s, course.cpu_source = self._cpu_s(), "cgroup"
-        if course.started and course.reason is None:
+            self.course.cpu_s, self.course.cpu_source = self._cpu_s(), "cgroup"
+        if self.course.started and self.course.reason is None:
             self._check_usage(None)

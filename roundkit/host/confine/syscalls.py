@@ -14,6 +14,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "adjtimex": (159, 171),
     "bpf": (321, 280),
+    "cachestat": (451, 451),
     "chmod": (90, None),
     "chroot": (161, 51),
     "clock_adjtime": (305, 266),
@@ -22,6 +23,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435),
     "creat": (85, None),
     "delete_module": (176, 106),
+    "fadvise64": (221, 223),
     "fanotify_init": (300, 262),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -43,8 +45,11 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
     "lookup_dcookie": (212, 18),
+    "madvise": (28, 233),
+    "mbind": (237, 235),
     "memfd_secret": (447, 447),
     "migrate_pages": (256, 238),
+    "mincore": (27, 232),
     "mknod": (133, None),
     "mknodat": (259, 33),
     "modify_ldt": (154, None),
@@ -62,6 +67,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41),
+    "preadv2": (327, 286),
     "process_madvise": (440, 440),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -91,8 +97,20 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
 
 _ARGUMENT_CHECKED = frozenset(
     {
-        *("chmod", "clone", "clone3", "creat", "fchmod", "fchmodat", "fchmodat2", "ioctl", "mknod"),
-        *("mknodat", "open", "openat", "openat2", "sched_setaffinity", "socket", "socketpair"),
+        *("chmod", "clone", "clone3", "creat", "fadvise64", "fchmod", "fchmodat", "fchmodat2", "ioctl"),
+        *(
+            "madvise",
+            "mbind",
+            "mincore",
+            "mknod",
+            "mknodat",
+            "open",
+            "openat",
+            "openat2",
+            "preadv2",
+            "sched_setaffinity",
+        ),
+        *("socket", "socketpair"),
     }
 )
 

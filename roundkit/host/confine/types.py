@@ -169,7 +169,13 @@ class Limits(_Frozen):
 
 
 class MountRecord(_Frozen):
-    """One mount that the command saw; ``source`` is null for a private, empty file system."""
+    """One mount that the command saw.
+
+    Attributes:
+        source: Place on the host; null for a private, empty file system.
+        at: Place inside the boundary.
+        mode: ``ro`` and ``rw``: read and written; ``private``: gone with the command.
+    """
 
     source: str | None
     at: str
@@ -177,7 +183,14 @@ class MountRecord(_Frozen):
 
 
 class LimitRecord(_Frozen):
-    """One limit as it held: ``by`` names the mechanism, null where nothing enforced it."""
+    """One limit as it held.
+
+    Attributes:
+        name: Which one.
+        value: What was granted, in the unit that the name ends in; null: without a limit.
+        scope: What it holds for: the whole run, each process, or each file system.
+        by: The mechanism; null where nothing enforced it.
+    """
 
     name: str
     value: float | None

@@ -52,8 +52,8 @@ class DiskWatch:
     """
 
     def __init__(self, places: Sequence[Place], limits: Limits, private: Sequence[str]) -> None:
-        writable = [place for place in places if place.writable]
-        self._tops = [place for place in writable if not any(_holds(other, place) for other in writable)]
+        self._places = places
+        self._tops: Sequence[Place] = ()
         self._limits = limits
         self._private = private
         self.wanted = limits.disk_bytes is not None or limits.disk_files is not None
@@ -63,6 +63,8 @@ class DiskWatch:
     def begin(self) -> None:
         """Measure what is there before the command starts."""
         if self.wanted:
+            writable = [place for place in self._places if place.writable]
+            self._tops = [place for place in writable if not any(_holds(other, place) for other in writable)]
             self._before = self._measure(None)
 
     def exceeded(self, init_pid: int | None) -> str | None:

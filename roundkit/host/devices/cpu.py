@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roundkit.host.devices.base import Binding, DeviceState, Reading
-from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, limit_problem
+from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, within_limits
 from roundkit.host.devices.machine import processor_name
 
 _CORES = Path("/sys/devices/system/cpu")
@@ -43,9 +43,7 @@ class CpuPlatform:
         self, device: str, earlier: DeviceState | None = None, limits: DeviceLimits = NO_LIMITS
     ) -> DeviceState:
         """Refuse a core that this process may not use, beyond its limits, or with another governor."""
-        state = self.inspect(device)
-        if state.problem is None and (problem := limit_problem(state, limits)) is not None:
-            return DeviceState(device, state.identity, state.readings, problem)
+        state = within_limits(self.inspect(device), limits)
         if state.problem is not None or earlier is None:
             return state
         for what, before, now in (

@@ -213,6 +213,8 @@ def _processes(nvml: Any, handle: Any) -> list[int] | None:
 def _slowed(nvml: Any, gpu: Any) -> list[str] | None:
     """Return what lowers the clocks, beyond idleness and the owner's settings; None where it is not told."""
     bits = _ask(nvml, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
+    if bits is None:  # what drivers before 535 call it
+        bits = _ask(nvml, lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
     if bits is None:
         return None
     names = [name for name in _REASONS if bits & getattr(nvml, f"nvmlClocksEventReason{name}")]
@@ -268,7 +270,7 @@ def _ask(nvml: Any, question: Callable[[], Any]) -> Any:
         return question()
     except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission, nvml.NVMLError_FunctionNotFound):
         return None
-    except nvml.NVMLError_NotFound:
+    except (nvml.NVMLError_NotFound, nvml.NVMLLibraryMismatchError):  # the latter of drivers that are too old
         return None
 
 

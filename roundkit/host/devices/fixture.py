@@ -18,7 +18,7 @@ from typing import Any
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refused
 from roundkit.host.devices.base import Binding, DeviceState
-from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, limit_problem
+from roundkit.host.devices.limits import NO_LIMITS, DeviceLimits, within_limits
 
 FIXTURE_VARIABLE = "ROUNDKIT_FIXTURE_DEVICES"
 
@@ -49,9 +49,7 @@ class FixturePlatform:
         self, device: str, earlier: DeviceState | None = None, limits: DeviceLimits = NO_LIMITS
     ) -> DeviceState:
         """Take the problem from the device's file."""
-        state = self.inspect(device)
-        if state.problem is None and (problem := limit_problem(state, limits)) is not None:
-            return DeviceState(device, state.identity, state.readings, problem)
+        state = within_limits(self.inspect(device), limits)
         declared = _declared(device)
         if state.problem is None and earlier is not None and isinstance(declared, dict):
             return DeviceState(device, state.identity, state.readings, declared.get("problem_after"))

@@ -34,6 +34,12 @@ class DeviceLimits(BaseModel):
 NO_LIMITS = DeviceLimits()
 
 
+def within_limits(state: DeviceState, limits: DeviceLimits) -> DeviceState:
+    """Return a state with the first limit that it breaks as its problem, unless it has a problem already."""
+    problem = state.problem or limit_problem(state, limits)
+    return DeviceState(state.device, state.identity, state.readings, problem)
+
+
 def limit_problem(state: DeviceState, limits: DeviceLimits) -> str | None:
     """Say which limit a reading breaks first; None where all are kept."""
     for name, limit in limits.model_dump().items():

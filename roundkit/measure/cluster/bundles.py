@@ -15,6 +15,7 @@ from roundkit.core.files import path_text
 from roundkit.host.confine.overlay import OPAQUE, is_opaque, is_whiteout
 from roundkit.host.confine.types import CHANGED
 from roundkit.measure.broke import MeasurementBroke
+from roundkit.measure.hollow import hollow_bytes
 from roundkit.measure.layers import and_parents, put_whiteout, walk_layer
 from roundkit.measure.materialized import Checkout
 from roundkit.measure.trees import copy_tree, make_folder, make_parents, remove_tree, write_file
@@ -32,7 +33,9 @@ class _Difference:
     laid: list[str] = field(default_factory=list)
 
 
-def write_bundle(checkout: Checkout, target: Path, *, over: Path | None) -> None:
+def write_bundle(
+    checkout: Checkout, target: Path, *, over: Path | None, most_hollow_bytes: int | None = None
+) -> None:
     """Write the bundle of a tree; the same trees give the same bytes.
 
     Args:
@@ -40,15 +43,18 @@ def write_bundle(checkout: Checkout, target: Path, *, over: Path | None) -> None
         target: File to write.
         over: For a folder, the tree to say the difference to; None for the whole tree. A layer is the
             difference to its base.
+        most_hollow_bytes: How much larger the files may be than what they take on the disk; None is any.
 
     Raises:
-        MeasurementBroke: ``tree-unportable``: the tree holds what is neither file, folder nor symlink.
+        MeasurementBroke: ``tree-unportable``: the tree holds what is neither file, folder nor symlink;
+            ``tree-hollow``: its files are larger than allowed.
         OSError: something cannot be read or written.
     """
     if checkout.base is not None:
         root, difference = checkout.folder / CHANGED, _layer_difference(checkout.folder / CHANGED)
     else:
         root, difference = checkout.folder, _folder_difference(checkout.folder, over)
+    _check_hollow(root, difference.laid, most_hollow_bytes)
     with (
         target.open("wb") as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar,
@@ -57,6 +63,15 @@ def write_bundle(checkout: Checkout, target: Path, *, over: Path | None) -> None
         _add(tar, _REMOVED, tarfile.REGTYPE, data=removed)
         for path in sorted(difference.laid):
             _add_entry(tar, root, path)
+
+
+def _check_hollow(root: Path, paths: Iterable[str], most_bytes: int | None) -> None:
+    """Refuse files that are nothing on this disk and would fill a network, a memory and another disk."""
+    found = ((root / path).lstat() for path in paths)
+    if most_bytes is not None and (hollow := hollow_bytes(found)) > most_bytes:
+        raise MeasurementBroke(
+            "tree-hollow", f"its files are larger by {hollow} bytes than what they take on the disk"
+        )
 
 
 def lay_folder(bundle: Path, target: Path, *, over: Path | None) -> None:
@@ -201,13 +216,18 @@ def _read(bundle: Path) -> tuple[list[str], Iterator[tuple[tarfile.TarInfo, byte
     listed = parse_json(first[1], place=_REMOVED)
     if not isinstance(listed, list) or not all(isinstance(path, str) for path in listed):
         raise _malformed(f"{_REMOVED} is no list of paths")
-    return [_checked(_path_of(path)) for path in listed], _below_files(members)
+    try:
+        return [_checked(_path_of(path)) for path in listed], _below_files(members)
+    except ValueError as error:
+        raise _malformed(f"{_REMOVED} has a path that is none") from error
 
 
 def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
     try:
         with tar:
             for member in tar:
+                if member.issparse():
+                    raise _malformed(f"{member.name!r} has holes")
                 stream = tar.extractfile(member) if member.isreg() else None
                 yield member, stream.read() if stream is not None else b""
     except tarfile.TarError as error:

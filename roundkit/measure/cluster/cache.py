@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from roundkit.core.canonical import digest_json
+from roundkit.core.clock import Deadline
 from roundkit.core.files import tree_digest
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.cluster.bundles import bundle_digest, lay_folder, lay_layer
@@ -33,6 +35,9 @@ class TreeCache:
             folder.chmod(0o711)
         for leftover in self._arriving.iterdir():
             remove_tree(leftover)
+        self._lock = threading.Lock()
+        self._placing = threading.Lock()
+        self._until: dict[Path, Deadline] = {}
 
     @property
     def _trees(self) -> Path:
@@ -43,10 +48,12 @@ class TreeCache:
         return self._root / "arriving"
 
     def missing(self, trees: Iterable[TreeRef]) -> tuple[str, ...]:
-        """Return the bundles of the trees that are not here, in the order given."""
-        return tuple(tree.bundle_sha256 for tree in trees if not self._place(tree).is_dir())
+        """Return the bundles of the trees that are not here, in the order given; the others count as used."""
+        return tuple(tree.bundle_sha256 for tree in trees if not self._touch(tree))
 
-    def take_piece(self, sender: str, tree: TreeRef, offset: int, piece: bytes, *, as_layer: bool) -> None:
+    def take_piece(
+        self, sender: str, tree: TreeRef, offset: int, piece: bytes, *, as_layer: bool, next_s: float
+    ) -> None:
         """Take the next piece of a tree's bundle, and unpack it once it is whole.
 
         Args:
@@ -55,6 +62,7 @@ class TreeCache:
             offset: Where the piece belongs; 0 begins anew.
             piece: The bytes.
             as_layer: Unpack as a layer over what it says the difference to.
+            next_s: Within how many seconds the sender sends the next piece, or never.
 
         Raises:
             MeasurementBroke: ``bundle-digest``: the bytes are not those that were announced;
@@ -62,28 +70,46 @@ class TreeCache:
             OSError: something cannot be written.
         """
         arriving = self._arriving / digest_json([sender, tree.bundle_sha256])
+        with self._lock:
+            self._until[arriving] = Deadline.after(next_s)
         if offset == 0:
             arriving.write_bytes(b"")
-        with arriving.open("r+b") as stream:
-            if stream.seek(0, os.SEEK_END) != offset:
-                raise MeasurementBroke("bundle-order", f"a piece of {tree.bundle_sha256} is missing")
-            stream.write(piece)
-            whole = stream.tell()
-        if whole < tree.bundle_bytes:
-            return
         try:
+            whole = _append(arriving, offset, piece)
+            if whole < tree.bundle_bytes:
+                return
+            with self._lock:
+                self._until.pop(arriving, None)  # unpacking it may take longer
             self._unpack(tree, arriving, as_layer=as_layer)
-        finally:
-            arriving.unlink()
+        except BaseException:
+            # What came of it would fill the disk of a worker that has no room for it.
+            self._forget(arriving)
+            raise
+        self._forget(arriving)
+
+    def drop_abandoned(self) -> int:
+        """Remove what coordinators began to send and never will go on with; return how many bundles."""
+        with self._lock:
+            abandoned = [path for path, until in self._until.items() if until.expired()]
+            for path in abandoned:
+                del self._until[path]
+                path.unlink(missing_ok=True)
+        return len(abandoned)
+
+    def _forget(self, arriving: Path) -> None:
+        with self._lock:
+            self._until.pop(arriving, None)
+        arriving.unlink(missing_ok=True)
 
     def _unpack(self, tree: TreeRef, bundle: Path, *, as_layer: bool) -> None:
         check_bundle(tree, bundle)
         making = self._arriving / secrets.token_hex(8)
         try:
             self.lay(tree, bundle, making, as_layer=as_layer)
-            self._make_room()
-            if not self._place(tree).exists():
-                making.rename(self._place(tree))
+            with self._placing:  # another coordinator may have sent it, or another tree, at the same time
+                if not self._place(tree).exists():
+                    self._make_room()
+                    making.rename(self._place(tree))
         finally:
             remove_tree(making)
 
@@ -108,10 +134,8 @@ class TreeCache:
         return below
 
     def folder(self, tree: TreeRef) -> Path:
-        """Return where a tree lies, and remember that it was used."""
-        place = self._place(tree)
-        os.utime(place)
-        return place
+        """Return where a tree lies."""
+        return self._place(tree)
 
     def check(self, tree: TreeRef, *, base: Path | None = None, skip: frozenset[str] | None = None) -> None:
         """Compare a tree's files with its digest; one that is another is thrown away.
@@ -134,6 +158,14 @@ class TreeCache:
                 f"what this worker kept as {tree.sha256} had become {found}; it is gone now",
             )
 
+    def _touch(self, tree: TreeRef) -> bool:
+        """Remember that a tree was used; say whether it is here."""
+        try:
+            os.utime(self._place(tree))
+        except FileNotFoundError:
+            return False
+        return True
+
     def _place(self, tree: TreeRef) -> Path:
         return self._trees / tree.bundle_sha256
 
@@ -141,6 +173,18 @@ class TreeCache:
         kept = sorted(self._trees.iterdir(), key=lambda place: place.stat().st_mtime)
         for place in kept[: max(0, len(kept) - self._keep + 1)]:
             remove_tree(place)
+
+
+def _append(arriving: Path, offset: int, piece: bytes) -> int:
+    """Add a piece to what has arrived, and return how much that is now."""
+    try:
+        with arriving.open("r+b") as stream:
+            if stream.seek(0, os.SEEK_END) != offset:
+                raise MeasurementBroke("bundle-order", f"a piece for {arriving.name} is missing")
+            stream.write(piece)
+            return stream.tell()
+    except FileNotFoundError as error:
+        raise MeasurementBroke("bundle-order", f"the first pieces for {arriving.name} are gone") from error
 
 
 def check_bundle(tree: TreeRef, bundle: Path) -> None:

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import refuse
-from roundkit.core.files import atomic_write
+from roundkit.core.files import atomic_write, whole_folder
 from roundkit.measure.cluster.security import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
 
@@ -59,13 +59,14 @@ def make_certificates(target: Path, *, days: int) -> datetime:
         .add_extension(identifier, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    target.mkdir(mode=0o700, parents=True)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    atomic_write(target / KEY_FILE, private, mode=0o600)
-    atomic_write(target / CERTIFICATE_FILE, certificate.public_bytes(serialization.Encoding.PEM), mode=0o600)
-    atomic_write(target / AUTHORITY_FILE, authority.public_bytes(serialization.Encoding.PEM), mode=0o600)
+    with whole_folder(target) as folder:
+        folder.chmod(0o700)
+        atomic_write(folder / KEY_FILE, private, mode=0o600)
+        for name, public in ((CERTIFICATE_FILE, certificate), (AUTHORITY_FILE, authority)):
+            atomic_write(folder / name, public.public_bytes(serialization.Encoding.PEM), mode=0o600)
     return end
 
 

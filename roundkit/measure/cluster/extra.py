@@ -7,6 +7,8 @@ from importlib import import_module
 from roundkit.core.errors import refuse
 
 EXTRA = "roundkit[cluster]"
+LIBRARIES = ("cryptography", "dask-jobqueue", "distributed", "nvidia-ml-py")
+"""What the extra installs, under the names of the package index."""
 
 
 def require(*libraries: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pydantic
 
+import roundkit
 from roundkit.core.errors import Refused
+from roundkit.measure.cluster.reaching import silence, unreachable_because
 from roundkit.measure.cluster.security import security_of
 from roundkit.models.cluster import TrialNote, WorkerState
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 METRIC = "roundkit"
 """Under which name a worker's state travels in its heartbeat."""
 
-_REFRESH_S = 0.3
+REFRESH_S = 0.3
 _CONNECT_S = 3.0
 _ANSWER_S = 10.0
-LOOK_S = _REFRESH_S + _ANSWER_S
+LOOK_S = REFRESH_S + _ANSWER_S
 """Within this many seconds a look at the cluster tells what was lost."""
 
 
@@ -49,14 +50,15 @@ class Link:
         on_change: Callable[[], None],
     ) -> None:
         self._address = address
+        self._tls = tls
         self._security = security_of(tls)
         self._topic, self._on_note, self._on_change = topic, on_note, on_change
         self.client: Client | None = None
         self.workers: Mapping[str, WorkerState] = {}
+        self.strangers: Mapping[str, str] = {}
         self.trouble: str | None = f"the scheduler at {address} was not reached yet"
         self.generation = 0
-        for name in ("distributed.client", "distributed.core", "distributed.comm"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by `trouble`
+        silence("distributed.client", "distributed.core", "distributed.comm", "distributed.protocol")
 
     async def keep(self) -> None:
         """Look at the cluster again and again, and connect anew whenever it cannot be reached."""
@@ -65,14 +67,15 @@ class Link:
                 if self.client is None:
                     await self._connect()
                 await self._look()
-            except (OSError, TimeoutError, RuntimeError, ValueError) as error:
-                await self._lose(f"the scheduler at {self._address} does not answer: {_short(error)}")
-            await asyncio.sleep(_REFRESH_S)
+            except Exception as error:  # whatever Dask makes of what answers there: it may be no scheduler
+                why = await asyncio.to_thread(unreachable_because, self._address, self._tls, error)
+                await self._lose(f"the scheduler at {self._address} does not answer: {why}")
+            await asyncio.sleep(REFRESH_S)
 
     async def _connect(self) -> None:
         from distributed import Client
 
-        self.client = await Client(
+        client = Client(
             self._address,
             security=self._security,
             asynchronous=True,
@@ -80,8 +83,14 @@ class Link:
             timeout=_CONNECT_S,
             heartbeat_interval="5s",
         )
+        try:
+            # Dask's own limit does not count once the other side has taken the connection.
+            self.client = await asyncio.wait_for(client, _ANSWER_S)
+        except Exception:
+            await _end(client)
+            raise
         self.generation += 1
-        self.client.subscribe_topic(self._topic, self._heard)
+        client.subscribe_topic(self._topic, self._heard)
 
     def _heard(self, event: tuple[float, Any]) -> None:
         with contextlib.suppress(Refused, pydantic.ValidationError, TypeError, AttributeError):
@@ -93,37 +102,49 @@ class Link:
             raise OSError("the connection broke")
         told = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), _ANSWER_S)
         states = {address: _state(worker) for address, worker in told["workers"].items()}
-        self.workers = {address: state for address, state in states.items() if state is not None}
-        self.trouble = None if self.workers else f"no worker is connected to the scheduler at {self._address}"
+        self.workers = {at: state for at, state in states.items() if isinstance(state, WorkerState)}
+        self.strangers = {at: state for at, state in states.items() if isinstance(state, str)}
+        self.trouble = None if self.workers else self._no_worker()
         self._on_change()
+
+    def _no_worker(self) -> str:
+        left_out = "".join(f"; the one at {address} {why}" for address, why in self.strangers.items())
+        others = " that could measure" if left_out else ""
+        return f"no worker{others} is connected to the scheduler at {self._address}{left_out}"
 
     async def _lose(self, why: str) -> None:
         client, self.client = self.client, None
-        self.workers, self.trouble = {}, why
+        self.workers, self.strangers, self.trouble = {}, {}, why
         if client is not None:
             self.generation += 1
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(client.close(timeout=1), _CONNECT_S)
+            await _end(client)
         self._on_change()
 
     async def close(self) -> None:
         """End the connection."""
         if self.client is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(self.client.close(timeout=1), _CONNECT_S)
+            await _end(self.client)
             self.client = None
 
 
-def _state(worker: Mapping[str, Any]) -> WorkerState | None:
-    """Return what a worker says of itself; None for one that is not roundkit's, or of another version."""
+async def _end(client: Client) -> None:
+    """Let go of a connection, whatever is left of it."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(client.close(timeout=1), _CONNECT_S)
+
+
+def _state(worker: Mapping[str, Any]) -> WorkerState | str | None:
+    """Return what a worker says of itself, or why it is not used; None for one that comes or goes."""
     told = worker.get("metrics", {}).get(METRIC)
-    if worker.get("status") != "running" or not isinstance(told, str):
+    if worker.get("status") != "running":
         return None
+    if not isinstance(told, str):
+        return "was not started by `roundkit worker`"
     try:
-        return WorkerState.from_bytes(told.encode(), place="worker")
+        state = WorkerState.from_bytes(told.encode(), place="worker")
     except (Refused, pydantic.ValidationError):
-        return None
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+        return f"is of another roundkit than {roundkit.__version__}"
+    # What two versions make of one request is nothing to be mixed in one round.
+    if state.version != roundkit.__version__:
+        return f"is of roundkit {state.version}, and this is {roundkit.__version__}"
+    return state

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import refuse
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 AUTHORITY_FILE = "authority.pem"
 CERTIFICATE_FILE = "cluster.pem"
 KEY_FILE = "cluster.key"
+_REMEDY = "make them with `roundkit cluster cert` and copy the folder to each machine"
 
 
 def check_address(address: str, tls: Path | None, *, place: str) -> None:
@@ -27,10 +30,10 @@ def check_address(address: str, tls: Path | None, *, place: str) -> None:
 
     Raises:
         Refused: ``scheduler-address``: it is none; ``tls-needed``: it is not on loopback and has no TLS;
-            ``tls-files``: a certificate is missing.
+            ``tls-files``: a certificate is missing, or is none; ``tls-expired``: it does not hold now.
     """
-    parts = urlsplit(address)
-    if parts.scheme not in {"tcp", "tls"} or not parts.hostname:
+    parts = _parts_of(address)
+    if parts is None:
         raise refuse(
             "scheduler-address",
             f"{address!r} is no address of a scheduler",
@@ -38,16 +41,7 @@ def check_address(address: str, tls: Path | None, *, place: str) -> None:
             remedy="write it as tls://HOST:PORT, or on one machine tcp://127.0.0.1:PORT",
         )
     if tls is not None:
-        missing = [
-            name for name in (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE) if not (tls / name).is_file()
-        ]
-        if missing:
-            raise refuse(
-                "tls-files",
-                f"{tls} has no {', '.join(missing)}",
-                place="--tls",
-                remedy="make them once with `roundkit cluster cert` and copy the folder to each machine",
-            )
+        _check_certificates(tls)
     if tls is None and parts.scheme == "tls":
         raise refuse(
             "tls-needed", f"{address} needs certificates", place=place, remedy="name them with --tls"
@@ -56,7 +50,7 @@ def check_address(address: str, tls: Path | None, *, place: str) -> None:
         raise refuse(
             "tls-needed", f"{address} is not encrypted", place=place, remedy="write it as tls://HOST:PORT"
         )
-    if tls is None and not _on_loopback(parts.hostname):
+    if tls is None and not _on_loopback(parts.hostname or ""):
         raise refuse(
             "tls-needed",
             f"{address} is not on this machine's loopback: whoever reaches it could run code here",
@@ -64,6 +58,50 @@ def check_address(address: str, tls: Path | None, *, place: str) -> None:
             remedy="make certificates with `roundkit cluster cert`, start the scheduler with them, and "
             "name their folder with --tls",
         )
+
+
+def _check_certificates(tls: Path) -> None:
+    missing = [name for name in (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE) if not (tls / name).is_file()]
+    if missing:
+        raise refuse("tls-files", f"{tls} has no {', '.join(missing)}", place="--tls", remedy=_REMEDY)
+    from cryptography import x509
+
+    try:
+        context_of(tls)
+        certificate = x509.load_pem_x509_certificate((tls / CERTIFICATE_FILE).read_bytes())
+    except (OSError, ValueError) as error:  # what TLS says is an OSError
+        raise refuse(
+            "tls-files", f"the certificates in {tls} cannot be used: {error}", place="--tls", remedy=_REMEDY
+        ) from error
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not begin <= now_utc() <= end:
+        raise refuse(
+            "tls-expired",
+            f"the certificates in {tls} hold from {format_utc(begin)} to {format_utc(end)}, and it is now "
+            f"{format_utc(now_utc())}",
+            place="--tls",
+            remedy=f"{_REMEDY}, or set this machine's clock",
+        )
+
+
+def context_of(tls: Path) -> ssl.SSLContext:
+    """Return how a machine of a cluster opens an encrypted connection.
+
+    Raises:
+        OSError: the certificates cannot be used.
+    """
+    context: ssl.SSLContext = security_of(tls).get_connection_args("client")["ssl_context"]
+    return context
+
+
+def _parts_of(address: str) -> SplitResult | None:
+    """Return the parts of an address, None where it is none of a scheduler."""
+    try:
+        parts = urlsplit(address)
+        complete = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port is not None
+    except ValueError:  # brackets without an address of IPv6, a port that is no number
+        return None
+    return parts if complete else None
 
 
 def security_of(tls: Path | None) -> Security:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 import threading
 from datetime import datetime
 from pathlib import Path
 
+from roundkit.core.clock import now_utc
 from roundkit.core.files import tree_digest
 from roundkit.measure.cluster.bundles import bundle_digest, write_bundle
 from roundkit.measure.cluster.spool import run_identity
@@ -22,19 +24,30 @@ _AWAY = "sent"
 class Shelf:
     """Bundles of the trees that this coordinator sends, in a folder that ends with it.
 
-    Incumbents stay for as long as the coordinator; a candidate's bundle for as long as its experiment.
+    Incumbents stay for as long as the coordinator; a candidate's bundle for as long as its experiment. The
+    folder is made for the first of them: by then, whoever measures has removed what a killed one left.
+
+    Args:
+        root: Where that folder is made, as ``tmp…``.
+        store_sha256: Which store asks.
+
+    Attributes:
+        name: Tells this coordinator from every other one that sends the same trees to a worker.
     """
 
-    def __init__(self) -> None:
-        # Ends with this object, or with the process.
-        self._scratch = tempfile.TemporaryDirectory(prefix="roundkit-bundles-")
-        self._lock = threading.Lock()
+    def __init__(self, root: Path, store_sha256: str) -> None:
+        self.name = secrets.token_hex(8)
+        self._store_sha256 = store_sha256
+        self._root = root
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        # Held while a bundle is written, which asks for the folder.
+        self._lock = threading.RLock()
         self._kept: dict[tuple[str, str | None], TreeRef] = {}
-        self._candidates = 0
 
     def close(self) -> None:
         """Remove every bundle."""
-        self._scratch.cleanup()
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     def pack(
         self, request: MeasurementRequest, device_set: DeviceSet, deadline_utc: datetime
@@ -47,7 +60,7 @@ class Shelf:
             deadline_utc: When a worker that has not answered counts as lost.
 
         Raises:
-            MeasurementBroke: ``tree-unportable``.
+            MeasurementBroke: ``tree-unportable``, ``tree-hollow``.
             OSError: a tree cannot be read, or its bundle not be written.
         """
         plan_digest = request.run_spec.round_digest
@@ -65,12 +78,16 @@ class Shelf:
             folder = Checkout(Path(request.provision.path))
             provision = self._keep(folder, None, None, sha256=request.provision.sha256)
         over, over_folder = (below, None) if base is not None else (baseline, Path(request.baseline.built))
-        candidate, bundle = self._candidate(request.candidate, over, over_folder)
+        most_hollow_bytes = request.run_spec.limits.disk_bytes
+        candidate, bundle = self._candidate(request.candidate, over, over_folder, most_hollow_bytes)
         remote = RemoteRequest(
             format="roundkit-cluster-request/1",
-            run=run_identity(plan_digest, request.experiment_id),
+            run=run_identity(self._store_sha256, plan_digest, request.experiment_id),
+            store_sha256=self._store_sha256,
             plan_digest=plan_digest,
             device_class=device_set.device_class,
+            sent_utc=now_utc(),
+            clock_offset_s=0.0,
             deadline_utc=deadline_utc,
             request=_without_places(request, device_set),
             incumbent=incumbent,
@@ -83,7 +100,15 @@ class Shelf:
 
     def bundle(self, digest: str) -> Path:
         """Return where the bundle of a kept tree lies."""
-        return Path(self._scratch.name) / f"{digest}.tar"
+        return self._folder / f"{digest}.tar"
+
+    @property
+    def _folder(self) -> Path:
+        with self._lock:
+            if self._scratch is None:
+                # Ends with this object, or with the process.
+                self._scratch = tempfile.TemporaryDirectory(prefix="tmp-bundles-", dir=self._root)
+            return Path(self._scratch.name)
 
     def _keep(
         self, checkout: Checkout, over: TreeRef | None, over_folder: Path | None, *, sha256: str | None = None
@@ -92,31 +117,41 @@ class Shelf:
             key = str(checkout.folder), sha256
             known = self._kept.get(key)
             if known is None:
-                known = self._kept[key] = self._write(checkout, over, over_folder, sha256=sha256)
+                written, known = self._write(checkout, over, over_folder, sha256=sha256)
+                written.rename(self.bundle(known.bundle_sha256))
+                self._kept[key] = known
             return known
 
     def _write(
-        self, checkout: Checkout, over: TreeRef | None, over_folder: Path | None, *, sha256: str | None
-    ) -> TreeRef:
-        making = Path(self._scratch.name) / f"{threading.get_ident()}.making"
-        write_bundle(checkout, making, over=over_folder)
-        digest = bundle_digest(making)
-        target = making.rename(self.bundle(digest))
-        return TreeRef(
+        self,
+        checkout: Checkout,
+        over: TreeRef | None,
+        over_folder: Path | None,
+        *,
+        sha256: str | None,
+        most_hollow_bytes: int | None = None,
+    ) -> tuple[Path, TreeRef]:
+        """Write a bundle to a file of this thread, and return that file and the tree."""
+        written = self._folder / f"{threading.get_ident()}.making"
+        write_bundle(checkout, written, over=over_folder, most_hollow_bytes=most_hollow_bytes)
+        tree = TreeRef(
             sha256=sha256 or tree_digest(checkout.folder),
-            bundle_sha256=digest,
-            bundle_bytes=target.stat().st_size,
+            bundle_sha256=bundle_digest(written),
+            bundle_bytes=written.stat().st_size,
             over=None if over is None else over.bundle_sha256,
         )
+        return written, tree
 
-    def _candidate(self, side: SideRef, over: TreeRef, over_folder: Path | None) -> tuple[TreeRef, bytes]:
-        reference = self._write(checkout_of(side), over, over_folder, sha256=side.built_sha256)
-        with self._lock:
-            kept = reference.bundle_sha256 in {one.bundle_sha256 for one in self._kept.values()}
-            data = self.bundle(reference.bundle_sha256).read_bytes()
-            if not kept:  # of an A/A check, the candidate is an incumbent too
-                self.bundle(reference.bundle_sha256).unlink()
-        return reference, data
+    def _candidate(
+        self, side: SideRef, over: TreeRef, over_folder: Path | None, most_hollow_bytes: int | None
+    ) -> tuple[TreeRef, bytes]:
+        written, tree = self._write(
+            checkout_of(side), over, over_folder,
+            sha256=side.built_sha256, most_hollow_bytes=most_hollow_bytes,
+        )  # fmt: skip
+        data = written.read_bytes()
+        written.unlink()
+        return tree, data
 
 
 def _without_places(request: MeasurementRequest, device_set: DeviceSet) -> MeasurementRequest:

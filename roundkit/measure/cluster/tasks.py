@@ -7,9 +7,11 @@ from functools import partial
 
 import pydantic
 
+from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import Refused
-from roundkit.measure.broke import MeasurementBroke
-from roundkit.measure.cluster.bench import Bench, read_request
+from roundkit.measure.broke import MeasurementBroke, host_reason
+from roundkit.measure.cluster.bench import Bench
+from roundkit.measure.cluster.replies import read_request
 from roundkit.models.cluster import TreeRef, TrialNote
 
 _bench: list[Bench] = []
@@ -51,21 +53,37 @@ async def measure(request: bytes, candidate: bytes) -> bytes:
     return reply.to_bytes()
 
 
-async def take_piece(sender: str, tree: bytes, offset: int, piece: bytes, layer: bool) -> bytes:
-    """Take a piece of a tree's bundle."""
+async def take_piece(
+    sender: str, tree: bytes, offset: int, piece: bytes, layer: bool, next_s: float
+) -> bytes:
+    """Take a piece of a tree's bundle; the next one comes within so many seconds, or never."""
     try:
         reference = TreeRef.from_bytes(tree, place="tree")
-        await asyncio.to_thread(_bench[0].take_piece, sender, reference, offset, piece, layer=layer)
+        await asyncio.to_thread(
+            _bench[0].take_piece, sender, reference, offset, piece, layer=layer, next_s=next_s
+        )
     except MeasurementBroke as error:
         return f"{error.reason}: {error.detail}".encode()
-    except (OSError, Refused, pydantic.ValidationError) as error:
-        return f"host-error: {error}".encode()
+    except OSError as error:
+        return f"{host_reason(error)}: {error}".encode()
+    except (Refused, pydantic.ValidationError) as error:
+        return f"request-malformed: {error}".encode()
     return DONE
 
 
+async def clock() -> bytes:
+    """Return the time on this machine, as RFC 3339."""
+    return format_utc(now_utc()).encode()
+
+
 async def stop(run: str) -> bytes:
-    """End a run at its next trial."""
-    _bench[0].stop(run)
+    """End a run at its next trial; one that is not here yet is never begun, and told so."""
+    return DONE if _bench[0].stop(run) else b"not begun"
+
+
+async def wait_on(run: str, seconds: float) -> bytes:
+    """Let a run wait for its devices for so many seconds from now."""
+    _bench[0].wait_on(run, seconds)
     return DONE
 
 

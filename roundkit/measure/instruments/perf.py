@@ -79,6 +79,7 @@ class PerfCount:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={"LC_ALL": "C", "PATH": os.defpath},
+                start_new_session=True,
             )
         finally:
             for fd in theirs:

@@ -10,7 +10,7 @@ from typing import Any
 import roundkit
 from roundkit.core.canonical import parse_json
 from roundkit.core.errors import Refused
-from roundkit.models.pilot_plan import PilotTool
+from roundkit.models.pilot_draft import PilotTool
 from roundkit.rules.pilot_answers import CALL, DELETE, LIST, READ, WRITE, AnswerCode
 
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602

@@ -12,7 +12,7 @@ from typing import Any
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import MS_IN_S
 from roundkit.models.agent_run import AgentEnd
-from roundkit.models.pilot_plan import PilotTool
+from roundkit.models.pilot_draft import PilotTool
 from roundkit.models.pilot_trial import GatewayCall
 from roundkit.pilots.gateway.drift import Drift
 from roundkit.pilots.gateway.protocol import (

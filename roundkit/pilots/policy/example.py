@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import jinja2
 from ruamel.yaml.comments import CommentedMap
 
 from roundkit.core.errors import refuse
-from roundkit.core.files import atomic_write
-from roundkit.core.git import Repository, identity_environment
+from roundkit.core.files import atomic_write, whole_folder
 from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import dump_yaml, read_yaml
+from roundkit.rounds.shipped_program import make_program
 
 _TEMPLATE = "pilot-policy"
-_COMMIT_DATE = "2026-01-01T00:00:00Z"
 _SETS = 2
 _LANES = ("L1", "L2", "L3", "L4")
 
@@ -31,6 +29,7 @@ def write_example(out: Path, *, python: str = "/usr/bin/python3", repetitions: i
 
     Raises:
         Refused: ``exists``, or ``device-missing``: this process may not run on two cores.
+        OSError, CommandFailed: it cannot be written; nothing of it is there then.
     """
     cores = sorted(os.sched_getaffinity(0))[-_SETS:]
     if len(cores) < _SETS:
@@ -39,8 +38,16 @@ def write_example(out: Path, *, python: str = "/usr/bin/python3", repetitions: i
         )
     if out.exists():
         raise refuse("exists", f"{out} exists", place="--out", remedy="name a folder that does not exist")
+    with whole_folder(out) as partial:
+        _fill(partial, python, repetitions, cores)
+    return out / "pilot.yaml"
+
+
+def _fill(out: Path, python: str, repetitions: int | None, cores: list[int]) -> None:
     source = shipped("templates") / _TEMPLATE
-    incumbent = _make_program(source / "program", out / "program")
+    incumbent = make_program(
+        source / "program", out / "program", what="example", message="A program of knobs"
+    )
     values = {
         "lanes": _LANES,
         "incumbent": incumbent,
@@ -57,18 +64,7 @@ def write_example(out: Path, *, python: str = "/usr/bin/python3", repetitions: i
     if repetitions is not None:
         _set(pilot, "repetitions", repetitions)
     atomic_write(out / "pilot.yaml", dump_yaml(pilot))
-    return out / "pilot.yaml"
 
 
 def _set(content: CommentedMap, key: str, value: object) -> None:
     content[key] = value
-
-
-def _make_program(source: Path, target: Path) -> str:
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    repository = Repository(target)
-    repository.git("init", "--quiet", "--initial-branch=main")
-    repository.git("add", "--all")
-    identity = identity_environment("roundkit example", "example@localhost", _COMMIT_DATE)
-    repository.git("commit", "--quiet", "--message", "A program of knobs", env=identity)
-    return repository.git("rev-parse", "HEAD").text

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from roundkit.audit.policy_material import round_view
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.evidence import open_evidence
 from roundkit.evidence import policy_layout as layout
+from roundkit.evidence.plan_seal import SEAL, seal_problem
+from roundkit.models.base import Record
 from roundkit.models.policy_plan import PolicyPlan, PolicySlot
-from roundkit.models.policy_run import PolicyRunRecord
+from roundkit.models.policy_run import PolicyRunRecord, PolicyStart
+from roundkit.rules.pilot_chain import Chain, Link, chain_of
 from roundkit.rules.policy_order import policy_schedule, schedule_digest
-from roundkit.rules.policy_run import RoundView
+from roundkit.rules.policy_run import RoundView, run_link
+
+Model = TypeVar("Model", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,35 @@ class PolicyFolder:
 
     def record(self, slot: PolicySlot) -> PolicyRunRecord | None:
         """Return a run's record; None while it has none."""
-        path = self.run(slot) / layout.RECORD
-        return PolicyRunRecord.from_bytes(path.read_bytes(), place=str(path)) if path.is_file() else None
+        return read_record(self.run(slot) / layout.RECORD, PolicyRunRecord)
+
+    def chain(self) -> Chain:
+        """Return the runs in the order in which they were started."""
+        return chain_of([self._link(slot) for slot in self.plan.schedule if self.run(slot).exists()])
+
+    def _link(self, slot: PolicySlot) -> Link:
+        return run_link(slot, read_record(self.run(slot) / layout.START, PolicyStart), self.record(slot))
+
+
+def read_record(path: Path, kind: type[Model]) -> Model | None:
+    """Return a record; None where it is not there.
+
+    Raises:
+        Refused: ``malformed``: what is there is none, or a link.
+    """
+    if not path.is_file() and not path.is_symlink():
+        return None
+    try:
+        # A link's own name holds no record, wherever it leads.
+        data = b"" if path.is_symlink() else path.read_bytes()
+        return kind.from_bytes(data, place=path.name)
+    except ValueError as error:
+        raise refuse(
+            "malformed",
+            f"{path.name} is no {kind.__name__}: {next(iter(str(error).splitlines()), '')}",
+            place=str(path),
+            remedy="restore the folder from a copy; `pilot audit` says what else was changed",
+        ) from error
 
 
 def open_policy(root: Path) -> PolicyFolder:
@@ -54,11 +87,20 @@ def open_policy(root: Path) -> PolicyFolder:
     Raises:
         Refused: ``not-a-pilot``, or ``plan-changed`` where plan or campaign are not what was frozen.
     """
-    root = root.absolute()
+    # Whatever path leads here, there is one lock of the pilot, beside the folder itself.
+    root = root.resolve()
     path = root / layout.PLAN
+    for name in (layout.RUNS, layout.WORK):
+        if (root / name).is_symlink():
+            raise refuse(
+                "plan-changed",
+                f"{name} is a link: nothing of a pilot lies elsewhere",
+                place=str(root / name),
+                remedy="put the folder itself there",
+            )
     try:
         data, campaign = path.read_bytes(), (root / layout.CAMPAIGN).read_bytes()
-        seal = (root / layout.SEAL).read_bytes()
+        seal = (root / SEAL).read_bytes()
     except OSError as error:
         raise refuse(
             "not-a-pilot", f"no frozen pilot at {root}", place=str(root), remedy="run `pilot prepare` first"
@@ -67,7 +109,7 @@ def open_policy(root: Path) -> PolicyFolder:
     expected = policy_schedule(plan.seed, plan.repetitions)
     if (
         plan.to_bytes() != data
-        or seal != layout.seal_bytes(digest_bytes(data))
+        or seal_problem(data, seal) is not None
         or digest_bytes(campaign) != plan.campaign_sha256
         or (plan.schedule, plan.schedule_sha256) != (expected, schedule_digest(expected))
     ):

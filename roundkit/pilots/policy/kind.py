@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from roundkit.core.canonical import digest_file
 from roundkit.core.errors import refuse
 from roundkit.core.progress import Progress
+from roundkit.evidence import policy_layout as layout
 from roundkit.pilots.kinds import Report
 from roundkit.pilots.policy.folder import PolicyFolder, open_policy
 from roundkit.pilots.policy.prepare import prepare_policy
@@ -13,13 +15,13 @@ from roundkit.pilots.policy.run import run_policy, run_sentence
 from roundkit.rules.policy_decision import equal_arms_say_faster
 
 
-def prepare(draft_file: Path, out: Path, _progress: Progress) -> Report:
+def prepare(draft_file: Path, out: Path, progress: Progress) -> Report:
     """Freeze a policy pilot; say its order, the odds of its decision rule, and its digest.
 
     Raises:
         Refused: with every problem found; nothing was written.
     """
-    plan = prepare_policy(draft_file, out)
+    plan = prepare_policy(draft_file, out, progress=progress)
     odds = equal_arms_say_faster(plan.repetitions)
     return Report(
         (
@@ -65,5 +67,10 @@ def status(root: Path) -> Report:
 def _standing(pilot: PolicyFolder) -> tuple[str, ...]:
     waiting = [slot for slot in pilot.plan.schedule if not pilot.run(slot).exists()]
     total = len(pilot.plan.schedule)
-    head = f"{pilot.plan.pilot_id}: {total - len(waiting)} of {total} runs started"
-    return (head, *(f"next: {slot.run_id}" for slot in waiting[:1]))
+    count = f"{pilot.plan.pilot_id}: {total - len(waiting)} of {total} runs started"
+    chain = pilot.chain()
+    broken = (f"broken chain: {each.where} {each.detail}" for each in chain.problems)
+    head = f"head {chain.head or 'none: the last run has no record'}"
+    decided = pilot.root / layout.DECISION
+    digest = [f"decision.json {digest_file(decided)}"] if decided.is_file() else []
+    return (count, *broken, *(f"next: {slot.run_id}" for slot in waiting[:1]), head, *digest)

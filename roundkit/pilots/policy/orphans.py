@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from roundkit.core.errors import refuse
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.locks import is_held
 
@@ -23,10 +24,14 @@ def end_former_rounds(work: Path, report: Callable[[str], None]) -> None:
     Args:
         work: A run's folder with its round directories.
         report: Takes one line for each process.
+
+    Raises:
+        Refused: ``still-running``: something holds a lock of the run and does not say who it is, or stays.
     """
     for lock in _locks(work):
         process = _holder(lock)
         if process is None:
+            _refuse_held(lock)
             continue
         report(f"pid {process.pid} still works for a run that has ended; it is asked to stop")
         process.terminate()
@@ -34,6 +39,18 @@ def end_former_rounds(work: Path, report: Callable[[str], None]) -> None:
         for stubborn in alive:
             stubborn.kill()
         psutil.wait_procs(alive, timeout=_GRACE_S)
+        _refuse_held(lock)
+
+
+def _refuse_held(lock: Path) -> None:
+    """Refuse to go on beside something that still measures: both would be wrong."""
+    if is_held(lock):
+        raise refuse(
+            "still-running",
+            "something still works for a run of this pilot that has ended, and nobody can tell what",
+            place=str(lock),
+            remedy="end it: `fuser LOCK` names it; then run the pilot again",
+        )
 
 
 def _locks(work: Path) -> Iterator[Path]:

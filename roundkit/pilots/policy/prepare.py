@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import platform
-import secrets
-import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +11,11 @@ import roundkit
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refusal, Refused
-from roundkit.core.files import atomic_write, sync_folder
+from roundkit.core.files import atomic_write, whole_folder
 from roundkit.core.git import Repository
+from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import policy_layout as layout
+from roundkit.evidence.plan_seal import SEAL, seal_bytes
 from roundkit.host.devices.machine import machine_identity
 from roundkit.models.base import Provenance
 from roundkit.models.campaign import CampaignPlan
@@ -64,25 +64,31 @@ def read_policy(pilot_file: Path) -> PolicyFiles:
     )
 
 
-def prepare_policy(pilot_file: Path, out: Path, *, now: datetime | None = None) -> PolicyPlan:
+def prepare_policy(
+    pilot_file: Path, out: Path, *, now: datetime | None = None, progress: Progress = SILENT
+) -> PolicyPlan:
     """Freeze a policy pilot into a new folder, and return its plan.
 
     Args:
         pilot_file: The pilot, YAML.
         out: The pilot's folder to make; it may exist only when it is empty.
         now: The time of freezing; the clock's unless given.
+        progress: Shows how many steps are done.
 
     Raises:
         Refused: with every problem of all files; nothing was written.
     """
     files = read_policy(pilot_file)
     target = out.parent.resolve() / out.name
-    look = look_at(files.campaign, files.parallel.path, target, now=now)
-    refusals = [*_round_refusals(look, files), *_own_refusals(files, look)]
-    if refusals:
-        raise Refused(tuple(dict.fromkeys(refusals)))
-    plan = _plan(files, look, now or now_utc())
-    _write(plan, look.campaign_file.data, target)
+    with progress.task(f"prepare {target.name}", 2, "steps") as task:
+        look = look_at(files.campaign, files.parallel.path, target, now=now)
+        refusals = [*_round_refusals(look, files), *_own_refusals(files, look)]
+        if refusals:
+            raise Refused(tuple(dict.fromkeys(refusals)))
+        task.advance()
+        plan = _plan(files, look, now or now_utc())
+        _write(plan, look.campaign_file.data, target)
+        task.advance()
     return plan
 
 
@@ -183,16 +189,8 @@ def runner() -> PolicyRunner:
 
 def _write(plan: PolicyPlan, campaign: bytes, out: Path) -> None:
     """Build the folder beside its place and move it there, so that it is whole or absent."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    making = out.with_name(f".{out.name}.{secrets.token_hex(6)}.preparing")
-    try:
-        making.mkdir(mode=0o755)
+    with whole_folder(out) as making:
         (making / layout.RUNS).mkdir()
         atomic_write(making / layout.CAMPAIGN, campaign)
         atomic_write(making / layout.PLAN, plan.to_bytes())
-        atomic_write(making / layout.SEAL, layout.seal_bytes(plan.digest()))
-        making.rename(out)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
-    sync_folder(out.parent)
+        atomic_write(making / SEAL, seal_bytes(plan.digest()))

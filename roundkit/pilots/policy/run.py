@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from roundkit.core.clock import now_utc
+from roundkit.core.clock import both_clocks, now_utc
 from roundkit.core.errors import RoundkitError, refuse
-from roundkit.core.files import atomic_write, sync_folder
+from roundkit.core.files import atomic_write, sync_folder, write_new
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import policy_layout as layout
+from roundkit.evidence.policy_files import run_files
 from roundkit.measure.trees import remove_tree
-from roundkit.models.base import Record
+from roundkit.models.clocks import ClockPair
 from roundkit.models.policy_plan import PolicySlot
 from roundkit.models.policy_run import (
     PolicyDecision,
@@ -22,8 +22,9 @@ from roundkit.models.policy_run import (
     PolicyStart,
     RunProcess,
 )
+from roundkit.pilots.chain import head_of
 from roundkit.pilots.policy.authority import refuse_unauthorized
-from roundkit.pilots.policy.folder import PolicyFolder, open_policy, read_rounds
+from roundkit.pilots.policy.folder import PolicyFolder, open_policy, read_record, read_rounds
 from roundkit.pilots.policy.one_round import RunStopped, keep_broken, run_round
 from roundkit.pilots.policy.orphans import end_former_rounds
 from roundkit.pilots.policy.workplace import Workplace
@@ -52,8 +53,8 @@ def run_policy(
         The decision; null while slots are left.
 
     Raises:
-        Refused: ``not-a-pilot``, ``plan-changed``, ``pilot-running``, ``unknown-run``, ``slot-used`` or
-            ``not-authorized``, where the pilot is blocked.
+        Refused: ``not-a-pilot``, ``plan-changed``, ``pilot-running``, ``unknown-run``, ``slot-used``,
+            ``chain-broken``, ``decision-changed``, or ``not-authorized``, where the pilot is blocked.
         RunStopped: somebody stopped it; the run that was going on is kept as aborted.
     """
     pilot = open_policy(root)
@@ -95,15 +96,7 @@ def _chosen(pilot: PolicyFolder, only: str | None) -> list[PolicySlot]:
 
 def _run_slot(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> PolicyRunRecord:
     """Run one slot to its end by the rules, or to whatever breaks it."""
-    start = PolicyStart(
-        format="roundkit-policy-start/1",
-        plan_sha256=pilot.plan.digest(),
-        run_id=slot.run_id,
-        order=slot.order,
-        started_utc=now_utc(),
-    )
-    pilot.rounds(slot).mkdir(parents=True)
-    _write_once(pilot.run(slot) / layout.START, start)
+    _use_slot(pilot, slot)
     work = Workplace(pilot, slot)
     try:
         work.make()
@@ -118,7 +111,9 @@ def _run_slot(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> PolicyRu
         _write_end(pilot, slot, "aborted", _first_line(stopped))
         _end_work(pilot, slot, report)
         _write_record(pilot, slot)
-        raise
+        raise RunStopped(
+            f"{stopped}; {slot.run_id} is kept as aborted, and the same command goes on with the next run"
+        ) from stopped
     except (RoundkitError, OSError) as error:
         report(f"{slot.run_id} broke: {error}")
         _write_end(pilot, slot, "error", _first_line(error))
@@ -126,22 +121,49 @@ def _run_slot(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> PolicyRu
     return _write_record(pilot, slot)
 
 
+def _use_slot(pilot: PolicyFolder, slot: PolicySlot) -> None:
+    """Take a slot for good. Its folder comes with its start, which says what was before it."""
+    start = PolicyStart(
+        format="roundkit-policy-start/1",
+        plan_sha256=pilot.plan.digest(),
+        previous_sha256=head_of(pilot.chain()),
+        run_id=slot.run_id,
+        order=slot.order,
+        started_utc=now_utc(),
+    )
+    target = pilot.run(slot)
+    making = target.with_name(f".{target.name}.starting")
+    remove_tree(making)
+    (making / layout.ROUNDS).mkdir(parents=True)
+    write_new(making / layout.START, start.to_bytes())
+    making.rename(target)
+    sync_folder(target.parent)
+
+
 def _note_launch(pilot: PolicyFolder, slot: PolicySlot) -> None:
     """Start the run's clock, right before its first launch."""
     path = pilot.run(slot) / layout.LAUNCH
     if path.exists():
         return
+    clock = ClockPair.of(both_clocks())
     moment = PolicyLaunch(
         format="roundkit-policy-launch/1",
         plan_sha256=pilot.plan.digest(),
         run_id=slot.run_id,
-        launched_utc=now_utc(),
+        launched_utc=clock.utc if clock is not None else now_utc(),
+        clock=clock,
     )
-    _write_once(path, moment)
+    write_new(path, moment.to_bytes())
 
 
 def _bury_broken(pilot: PolicyFolder, report: Report) -> None:
     """Keep what a killed process left as aborted, with the evidence of the rounds that it had closed."""
+    for begun in (pilot.root / layout.RUNS).glob(".*.starting"):
+        remove_tree(begun)
+    for place in (pilot.root, *map(pilot.run, pilot.plan.schedule)):
+        # What a writer left that was killed before it had its file whole: no record, and no evidence.
+        for part in place.glob(".*.json.*.tmp"):
+            part.unlink()
     for slot in pilot.plan.schedule:
         folder = pilot.run(slot)
         if not folder.exists() or (folder / layout.RECORD).is_file():
@@ -166,25 +188,25 @@ def _end_work(pilot: PolicyFolder, slot: PolicySlot, report: Report) -> None:
 
 def _write_record(pilot: PolicyFolder, slot: PolicySlot) -> PolicyRunRecord:
     folder = pilot.run(slot)
-    end = PolicyEnd.from_bytes((folder / layout.END).read_bytes(), place=layout.END)
-    launched = folder / layout.LAUNCH
-    launch_record = (
-        PolicyLaunch.from_bytes(launched.read_bytes(), place=layout.LAUNCH) if launched.is_file() else None
-    )
-    moment = launch_record.launched_utc if launch_record else None
-    record = derive_run(pilot.plan, slot, end, moment, read_rounds(pilot.rounds(slot)))
+    end = read_record(folder / layout.END, PolicyEnd)
+    assert end is not None
+    launched = read_record(folder / layout.LAUNCH, PolicyLaunch)
+    rounds = read_rounds(pilot.rounds(slot))
+    record = derive_run(pilot.plan, slot, end, launched, rounds, run_files(folder))
     atomic_write(folder / layout.RECORD, record.to_bytes())
     return record
 
 
 def _write_end(pilot: PolicyFolder, slot: PolicySlot, process: RunProcess, detail: str) -> None:
+    clock = ClockPair.of(both_clocks())
     end = PolicyEnd(
         format="roundkit-policy-end/1",
         plan_sha256=pilot.plan.digest(),
         run_id=slot.run_id,
         process=process,
         detail=detail,
-        noted_utc=now_utc(),
+        noted_utc=clock.utc if clock is not None else now_utc(),
+        clock=clock,
     )
     atomic_write(pilot.run(slot) / layout.END, end.to_bytes())
 
@@ -197,19 +219,18 @@ def _decide(pilot: PolicyFolder, report: Report) -> PolicyDecision | None:
         return None
     decision = decision_of(pilot.plan, records)
     path = pilot.root / layout.DECISION
-    if not path.exists():
+    stands = read_record(path, PolicyDecision)
+    if stands is None:
         atomic_write(path, decision.to_bytes())
+    elif stands != decision:
+        raise refuse(
+            "decision-changed",
+            f"{layout.DECISION} says {stands.decision!r} and is not what follows from the runs",
+            place=str(path),
+            remedy="restore it from a copy, or remove it and run again",
+        )
     report(f"decision: {decision.decision}; {'; '.join(decision.reasons)}")
     return decision
-
-
-def _write_once(path: Path, record: Record) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(record.to_bytes())
-        stream.flush()
-        os.fsync(stream.fileno())
-    sync_folder(path.parent)
 
 
 def run_sentence(record: PolicyRunRecord) -> str:
@@ -217,6 +238,8 @@ def run_sentence(record: PolicyRunRecord) -> str:
     if record.process != "completed":
         return f"{record.process}: {record.detail}"
     gain = f"gain {record.final_gain:.2%}" if record.final_gain is not None else "no gain"
+    if record.target_s is None and not record.censored:
+        return f"no time: {record.detail}"
     if record.target_s is not None:
         return f"target reached after {record.target_s:.1f} s, {gain}"
     return f"censored ({record.end}) after {record.wall_s or 0.0:.1f} s, {gain}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,13 @@ from roundkit.rounds.compare.options import CompareOptions
 from roundkit.rounds.compare.sides import Located
 from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_runtime import resolve_runtime
-from roundkit.rounds.template_files import CHECKOUT_PATH, checked_campaign, template, words_inside
+from roundkit.rounds.template_files import (
+    CHECKOUT_PATH,
+    checked_campaign,
+    program_refusals,
+    template,
+    words_inside,
+)
 from roundkit.rules.freezing import gates_in_force
 from roundkit.rules.run_spec import comparison_run_spec
 from roundkit.rules.scope import TRICK_FILES, campaign_commands, missing_script, protected_globs
@@ -199,7 +204,6 @@ def _option(*keys: str | int) -> str:
 
 
 def _command_refusals(campaign: CampaignPlan, paths: PathIndex) -> Iterator[Refusal]:
-    search = campaign.environment.get("PATH", os.defpath)
     for keys, argv in campaign_commands(campaign):
         built = campaign.build is not None and keys[0] != "build"
         missing = missing_script(argv, paths, built=built)
@@ -210,13 +214,7 @@ def _command_refusals(campaign: CampaignPlan, paths: PathIndex) -> Iterator[Refu
                 _option(*keys),
                 "paths are relative to the top of A; name a file elsewhere by its absolute path",
             )
-        elif "/" not in argv[0] and "{" not in argv[0] and shutil.which(argv[0], path=search) is None:
-            yield Refusal(
-                "command-missing",
-                f"there is no program {argv[0]!r} in {search}",
-                _option(*keys),
-                "name it by its absolute path, or write {python} for the interpreter of --python",
-            )
+    yield from program_refusals(campaign, _option)
 
 
 def _option_refusals(options: CompareOptions) -> Iterator[Refusal]:

@@ -30,11 +30,10 @@ from roundkit.rounds.compare.sides import locate
 from roundkit.rounds.compare.workplace import no_room, workplace
 from roundkit.rounds.stopping import StopRequest, record_or_stop, stop_on_signal
 from roundkit.rounds.watched_pool import WatchedPool
-from roundkit.rules.comparison import SUBJECT, limit_hint, measures_again, unbuilt_verdict
+from roundkit.rules.comparison import SUBJECT, compared, limit_hint, measures_again, unbuilt_verdict
 from roundkit.rules.identity import experiment_name
 from roundkit.rules.looks import plan_looks
 from roundkit.rules.schedule import plan_schedule
-from roundkit.rules.verdict import decide
 
 STOPPING = "stopping once the running command has ended; Ctrl-C again stops at once"
 AT_ONCE = "stopped at once; nothing was kept"
@@ -241,7 +240,7 @@ def _measured(bench: CompareBench, runner: Runner, first: Built, second: Built) 
             purpose="compare", subject=SUBJECT, attempt=len(records) + 1,
         )  # fmt: skip
         record = runner.run(request)
-        verdict = decide(record, bench.spec)
+        verdict = compared(record, bench.spec, bench.plan)
         records.append(record)
         if not measures_again(records, bench.spec):
             return _Measured(tuple(records), verdict)

@@ -35,6 +35,7 @@ from roundkit.rounds.template_files import template
 from roundkit.rounds.watched_pool import WatchedPool
 from roundkit.rules.comparison import limit_hint
 from roundkit.rules.noise import gates_in_words, instrument_noise, noise_block, unread
+from roundkit.rules.quieter import quieter_clock
 from roundkit.stats.verdict import MIN_PAIRS
 
 
@@ -91,9 +92,11 @@ def measure_noise(path: str, options: CompareOptions, *, progress: Progress = SI
 
 
 def noise_words(report: NoiseReport) -> tuple[str, ...]:
-    """Return the gates that each instrument's noise would bear, one sentence each."""
+    """Return the gates that each instrument's noise would bear, a sentence each; last of a quieter clock."""
     min_gain = float(template("campaign.yaml")["test_plan"]["min_gain"])
-    return tuple(gates_in_words(row, min_gain) for row in report.instruments)
+    quieter = quieter_clock(report.instruments, report.plan.benchmark.instrument, min_gain=min_gain)
+    gates = tuple(gates_in_words(row, min_gain) for row in report.instruments)
+    return gates if quieter is None else (*gates, *quieter.words())
 
 
 def _runs(

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from roundkit.core.errors import refuse
+from roundkit.core.inputs import read_input
 from roundkit.models.comparison import Comparison
 
 
@@ -16,10 +17,7 @@ def read_comparison(path: Path) -> Comparison:
     Raises:
         Refused: ``missing-file``, ``malformed`` or ``not-a-comparison``.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise refuse("missing-file", f"cannot read {path}: {error.strerror}", place="--from") from error
+    data = read_input(path, place="--from", remedy="name a file that `roundkit measure --json` wrote")
     try:
         return Comparison.from_bytes(data, place=str(path))
     except ValidationError as error:

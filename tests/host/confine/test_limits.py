@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from roundkit.host.confine import ConfinementUnavailable, sweep
-from roundkit.host.confine.cgroup import Cgroup, hierarchies
+from roundkit.host.confine.cgroup import Cgroup
+from roundkit.host.confine.hierarchies import hierarchies
 
 
 def cgroups_hold(world, *names):
@@ -263,9 +265,16 @@ def test_c12_groups_of_dead_coordinators_are_swept(any_world):
     assert not any(path.exists() for path in left)
 
 
-def test_c12_no_group_is_left_behind(any_world):
-    any_world.run("true", memory_bytes=512 << 20, pids=50)
-
+def groups_with_processes() -> dict[Path, str]:
     bases = {item.base for items in hierarchies().values() for item in items}
-    left = [path for base in bases for path in base.glob(f"roundkit-{os.getpid()}-*")]
-    assert left == []
+    groups = [path for base in bases for path in base.glob(f"roundkit-{os.getpid()}-*")]
+    return {path: (path / "cgroup.procs").read_text() for path in groups}
+
+
+def test_c12_no_group_is_left_behind(any_world):
+    before = groups_with_processes()
+    any_world.run("true", memory_bytes=512 << 20, pids=50)
+    after = groups_with_processes()
+
+    assert {path: processes for path, processes in after.items() if path not in before} == {}
+    assert before == {}, "an earlier run of this process left something behind, or is not over"

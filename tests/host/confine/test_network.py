@@ -11,10 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from support.loopback import Quiet, served
 
 from roundkit.core.errors import Refused
 from roundkit.host.confine import Boundary, Execution, Network
@@ -47,8 +48,8 @@ class Host:
         return Network.proxy([f"127.0.0.1:{self.provider}", *more])
 
 
-def service(host: Host, *, listed: bool) -> ThreadingHTTPServer:
-    class Handler(BaseHTTPRequestHandler):
+def service(host: Host, *, listed: bool) -> type[BaseHTTPRequestHandler]:
+    class Handler(Quiet, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -66,12 +67,7 @@ def service(host: Host, *, listed: bool) -> ThreadingHTTPServer:
         def do_POST(self) -> None:
             self.do_GET()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    return server
+    return Handler
 
 
 @pytest.fixture
@@ -85,14 +81,8 @@ def host() -> Iterator[Host]:
         abstract.bind(f"\0{made.abstract}")
         abstract.listen()
         abstract.setblocking(False)
-        for listed in (True, False):
-            server = stack.enter_context(service(made, listed=listed))
-            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-            stack.callback(server.shutdown)
-            if listed:
-                made.provider = server.server_port
-            else:
-                made.other = server.server_port
+        made.provider = stack.enter_context(served(service(made, listed=True)))
+        made.other = stack.enter_context(served(service(made, listed=False)))
         yield made
         with pytest.raises(BlockingIOError):
             made.udp.recv(1)

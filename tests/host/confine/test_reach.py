@@ -10,11 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from roundkit.core.errors import Refused
 from roundkit.host.confine import Network
+from roundkit.host.confine.places import open_places
 
 
 @pytest.fixture
@@ -104,6 +107,13 @@ def test_c01_a_link_on_the_way_to_a_granted_place_is_refused(any_world, refused)
 @pytest.mark.parametrize("place", ["/", "/etc", "/usr/lib", "/proc", "/dev", "/run"])
 def test_c01_system_places_are_never_writable(any_world, refused, place):
     assert refused(any_world.run, "true", writable=[Path(place)]) in {"mount-source", "mount-source-missing"}
+
+
+@pytest.mark.parametrize("place", ["//etc", "//usr/lib", "//proc"])
+def test_c01_two_slashes_in_front_make_no_other_place(place):
+    with ExitStack() as stack, pytest.raises(Refused) as refused:
+        open_places([Path(place)], [], stack)
+    assert [refusal.code for refusal in refused.value.refusals] == ["mount-source"]
 
 
 def test_c02_read_outside_is_denied(attacked, listeners):

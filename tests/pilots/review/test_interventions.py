@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import ended_with_test
 
 from roundkit.core.errors import Refused
 from roundkit.pilots.interventions import create_ledger, intervene
@@ -45,10 +46,10 @@ def note(pilot: Path, text: str = "asked what the task means") -> int:
 
 def test_p08_two_operators_at_once_give_one_sequence(pilot: Path) -> None:
     operators = [
-        subprocess.Popen(
+        ended_with_test(subprocess.Popen(
             [sys.executable, "-c", OPERATOR % TRIAL, str(pilot), name, str(EACH)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
+        ))
         for name in ("ada", "ben")
     ]  # fmt: skip
     for operator in operators:

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pilot_folders import RECOVERED, edit_json, edit_line, edit_message, rebind, trial_of
+from support.pilot_folders import (
+    RECOVERED,
+    edit_json,
+    edit_line,
+    edit_message,
+    rebind,
+    rebind_alone,
+    trial_of,
+)
 
 from roundkit.audit import AuditReport, audit_pilot
 from roundkit.core.canonical import canonical_bytes, digest_bytes
@@ -47,10 +55,17 @@ def test_a_stranger_audits_a_copy_of_the_folder(reviewed_once: Path, tmp_path: P
 def test_p02_a_missing_tuple_is_named(drifted: Path) -> None:
     trial = trial_of(drifted, OTHER)
     shutil.rmtree(trial)
-    assert failed(audit_pilot(drifted)) == [
+    (replay,) = (drifted / "replays").glob(f"{OTHER}-*")
+    found = failed(audit_pilot(drifted))
+    assert [line.partition(" | names")[0] for line in found if line.startswith("chain")] == [
+        f"chain | {after.name}"
+        for after in (drifted / "trials").iterdir()
+        if after.name.startswith(f"{number_of(drifted, OTHER) + 1:03}-")
+    ]
+    assert [line for line in found if not line.startswith("chain")] == [
         "tuples | signature.guided.2 | [missing] signature.guided.2, number "
         f"{number_of(drifted, OTHER)}, has no attempt",
-        f"acceptance | replays/{OTHER}-1.json | is of no attempt that was decided: {OTHER}, {trial.name}",
+        f"acceptance | replays/{replay.name} | is of no attempt that was decided: {OTHER}, {trial.name}",
     ]
 
 
@@ -131,16 +146,66 @@ def replay_of_another(pilot: Path) -> None:
     path.rename(path.with_name(f"{OTHER}-2.json"))
 
 
+def other_time(pilot: Path) -> None:
+    edit_json(next((pilot / "replays").glob(f"{OTHER}-*")), replayed_utc="2026-01-01T00:00:00.000000Z")
+
+
+def other_output(pilot: Path) -> None:
+    path = next((pilot / "replays").glob(f"{OTHER}-*"))
+    replay = json.loads(path.read_bytes())
+    replay["acceptance"]["checks"][0]["stdout_sha256"] = "0" * 64
+    path.write_bytes(canonical_bytes(replay))
+
+
+def older_replay(pilot: Path) -> None:
+    path = next((pilot / "replays").glob(f"{OTHER}-*"))
+    edit_json(path, format="roundkit-pilot-replay/1")
+    path.rename(path.with_name(f"{OTHER}-1.json"))
+
+
 def set_aside(pilot: Path) -> None:
     """Put an attempt that went wrong among the setup attempts, with another in its slot."""
     trial = trial_of(pilot, OTHER)
     shutil.copytree(trial, pilot / "setup" / "signature.guided-1")
 
 
+def unchained(pilot: Path) -> None:
+    """Make a trial anew, whole in itself."""
+    edit_json(trial_of(pilot, OTHER) / "start.json", previous_sha256="0" * 64)
+    rebind_alone(trial_of(pilot, OTHER))
+
+
 def other_outcome(pilot: Path) -> None:
     path = trial_of(pilot, OTHER) / "record.json"
     record = json.loads(path.read_bytes())
     record["acceptance"]["outcome"] = "unavailable"
+    path.write_bytes(canonical_bytes(record))
+
+
+def in_agent(**changes: Any) -> Change:
+    """Change what a record says of its agent."""
+
+    def change(pilot: Path) -> None:
+        path = trial_of(pilot, OTHER) / "record.json"
+        record = json.loads(path.read_bytes())
+        record["agent"].update(changes)
+        path.write_bytes(canonical_bytes(record))
+
+    return change
+
+
+def more_tokens(pilot: Path) -> None:
+    """Say that an agent used tokens of which its stream tells nothing."""
+    path = trial_of(pilot, OTHER) / "record.json"
+    record = json.loads(path.read_bytes())
+    record["agent"]["usage"]["tokens"]["input"] = 5
+    path.write_bytes(canonical_bytes(record))
+
+
+def with_reason(pilot: Path) -> None:
+    path = trial_of(pilot, OTHER) / "record.json"
+    record = json.loads(path.read_bytes())
+    record["acceptance"]["checks"][0]["reason"] = "for no reason"
     path.write_bytes(canonical_bytes(record))
 
 
@@ -171,6 +236,16 @@ def candidate_linked(pilot: Path) -> None:
          "inputs | inputs/variants/guided/guide | SHA-256"),
         (lambda pilot: (pilot / "inputs/tasks/signature/hidden/behaviour/check.py").unlink(),
          "inputs | inputs/tasks/signature/hidden/behaviour | tree digest"),
+        (lambda pilot: (pilot / "inputs/tools/more").write_text("x"),
+         "inputs | inputs/tools/more | is no input that the plan binds"),
+        (in_agent(exit_code=3), f"agents | {OTHER} | its process is completed"),
+        (in_agent(ended_utc="2020-01-01T00:00:00.000000Z"), f"agents | {OTHER} | its agent did not run"),
+        (in_agent(stdout={"sha256": "0" * 64, "bytes": 9, "kept_bytes": 9}),
+         f"agents | {OTHER} | agent/stdout has "),
+        (lambda pilot: edit_json(trial_of(pilot, OTHER) / "record.json", wall_ms=None),
+         f"agents | {OTHER} | an agent without its time"),
+        (more_tokens, f"agents | {OTHER} | its usage's tokens is input=5"),
+        (with_reason, f"acceptance | {OTHER} | check "),
         (in_trial("candidate/alerts.py"), "archives | trials/"),
         (in_trial("candidate/new.py", b"x"), "archives | trials/"),
         (in_trial("agent/stdout"), "archives | trials/"),
@@ -184,7 +259,14 @@ def candidate_linked(pilot: Path) -> None:
         (disagreeing, f"acceptance | {OTHER} | acceptance is "),
         (quietly_disagreeing, f"acceptance | {OTHER} | a replay says that it agrees"),
         (unreadable_replay, f"acceptance | replays/{OTHER}-2.json | [malformed]"),
+        (other_time, f"acceptance | replays/{OTHER}-"),
+        (other_output, f"acceptance | replays/{OTHER}-"),
+        (older_replay, f"acceptance | replays/{OTHER}-1.json | is of roundkit-pilot-replay/1"),
         (replay_of_another, f"acceptance | replays/{OTHER}-2.json | is of no attempt"),
+        (lambda pilot: (pilot / "trials/.note").write_text("mine"), "tuples | trials/.note | [extra]"),
+        (lambda pilot: (pilot / "setup/link").symlink_to(trial_of(pilot, OTHER)),
+         "tuples | setup/link | [extra]"),
+        (unchained, "chain | "),
         (set_aside, "tuples | setup/signature.guided-1 | [renamed]"),
         (other_outcome, f"acceptance | {OTHER} | acceptance is unavailable"),
         (lambda pilot: (pilot / "findings.yaml").write_text("findings: 3\n"), "files | findings.yaml:"),
@@ -205,6 +287,35 @@ def test_p05_evidence_that_is_there_and_wrong_fails_the_audit(eligible: Path) ->
     assert any(line.startswith(f"eligibility | {RECOVERED} | presentation: disagrees") for line in found), (
         found
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("packet/fingerprints.json", f"reviews | {RECOVERED} | review/packet/fingerprints.json is not there"),
+        ("marks.jsonl", "reviews | trials/"),
+        ("session.json", "reviews | trials/"),
+        ("packet.json", "reviews | trials/"),
+    ],
+)
+def test_p05_what_is_gone_of_a_review_is_missed(eligible: Path, name: str, wanted: str) -> None:
+    assert "reviews" not in {check.name for check in audit_pilot(eligible).failures}
+    (trial_of(eligible, RECOVERED) / "review" / name).unlink()
+    found = failed(audit_pilot(eligible))
+    assert any(line.startswith(wanted) for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [({"unclear": "nobody knows"}, "its review has a time and says why not"),
+     ({"boot_id": "another"}, "its review's time is ")],
+)  # fmt: skip
+def test_p09_a_review_that_contradicts_itself_fails_the_audit(
+    eligible: Path, changes: dict[str, str], wanted: str
+) -> None:
+    edit_json(trial_of(eligible, RECOVERED) / "review/review.json", **changes)
+    found = failed(audit_pilot(eligible))
+    assert any(line.startswith(f"reviews | {RECOVERED} | {wanted}") for line in found), found
 
 
 def test_findings_of_people_are_checked_against_the_folder(drifted: Path) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.command_line import run_roundkit
 from support.pilot_folders import RECOVERED, REFUSED, REVIEWER, edit_json, eligibility_of, rebind, trial_of
 
+from roundkit.audit import audit_pilot, read_pilot
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.clock import host_clock
 from roundkit.core.errors import Refused
@@ -33,10 +35,7 @@ def review_reason(pilot: Path, tuple_id: str = RECOVERED) -> str | None:
 
 
 def cli(pilot: Path, *words: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "roundkit", "pilot", *words[:2], str(pilot), *words[2:]],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_roundkit("pilot", *words[:2], pilot, *words[2:])
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -65,6 +64,7 @@ def test_p09_breaks_are_not_active_time(drifted: Path) -> None:
     assert eligibility_of(drifted, RECOVERED).eligible
 
 
+@pytest.mark.slow
 def test_p09_the_command_line_shows_no_label_and_no_tuple(drifted: Path) -> None:
     said = cli(drifted, "review", "start", RECOVERED, "--reviewer", REVIEWER)
     code = said.split(",")[0]
@@ -85,6 +85,76 @@ def test_p09_the_command_line_shows_no_label_and_no_tuple(drifted: Path) -> None
     assert "[finished-already]" in cli(drifted, "review", "pause", code, expect=3)
     assert "[finished-already]" in cli(drifted, "review", "start", code, "--reviewer", REVIEWER, expect=3)
     assert "[no-packet]" in cli(drifted, "review", "pause", "packet-00000000", expect=3)
+
+
+def test_p09_one_reviewers_time_runs_for_one_candidate(drifted: Path) -> None:
+    first, second = (make_packet(drifted, tuple_id) for tuple_id in (RECOVERED, REFUSED))
+    start_review(first, REVIEWER)
+    with pytest.raises(Refused, match=rf"\[reviewing-already\].*{first.code}"):
+        start_review(second, REVIEWER)
+    start_review(second, "r-2")
+    mark_review(second, "pause")
+    mark_review(first, "pause")
+    third = make_packet(drifted, "signature.guided.1")
+    start_review(third, REVIEWER)
+    with pytest.raises(Refused, match=rf"\[reviewing-already\].*{third.code}"):
+        mark_review(first, "resume")
+    finish(third)
+    mark_review(first, "resume")
+    finish(first)
+    rows = {row.tuple_id: row.eligibility for row in read_pilot(drifted).cohort.observations}
+    assert all(rows[name].active_ms is not None for name in (RECOVERED, "signature.guided.1"))
+
+
+@pytest.mark.parametrize(
+    ("spans", "other", "both"),
+    [
+        (((0, 60_000), (50_000, 90_000)), REVIEWER, False),
+        (((0, 60_000), (10_000, 20_000)), REVIEWER, False),
+        (((0, 60_000), (60_000, 90_000)), REVIEWER, True),
+        (((0, 60_000), (50_000, 90_000)), "r-2", True),
+        (((0, 10_000, 50_000, 60_000), (10_000, 50_000)), REVIEWER, True),
+        (((0, 10_000, 50_000, 60_000), (20_000, 50_001)), REVIEWER, False),
+    ],
+)
+def test_p09_time_that_would_count_twice_counts_for_neither(
+    drifted: Path, spans: tuple[tuple[int, ...], ...], other: str, both: bool
+) -> None:
+    # What two terminals can do that look at the same moment, and whoever writes such files by hand.
+    clocks = [ticking(*times).__next__ for times in spans]
+    packets = [make_packet(drifted, tuple_id) for tuple_id in (RECOVERED, REFUSED)]
+    for packet, clock, reviewer, times in zip(packets, clocks, (REVIEWER, other), spans, strict=True):
+        start_review(packet, reviewer, clock=clock)
+        for mark in ("pause", "resume")[: len(times) - 2]:
+            mark_review(packet, mark, clock=clock)  # type: ignore[arg-type]
+        finish(packet, reviewer=reviewer, clock=clock)
+        assert eligibility_of(drifted, packet.slot.tuple_id).active_ms is not None
+    rows = {row.tuple_id: row.eligibility for row in read_pilot(drifted).cohort.observations}
+    assert [rows[name].active_ms is not None for name in (RECOVERED, REFUSED)] == [both, both]
+    failed = [check.detail for check in audit_pilot(drifted).failures if check.name == "eligibility"]
+    reason = "review: overlapping: its reviewer reviewed {} at the same time"
+    assert failed == ([] if both else [reason.format(REFUSED), reason.format(RECOVERED)])
+
+
+def test_p09_two_hosts_are_compared_by_date(drifted: Path) -> None:
+    packets = [make_packet(drifted, tuple_id) for tuple_id in (RECOVERED, REFUSED)]
+    for number, packet in enumerate(packets):
+        clock = ticking(0, 1_000, boot_id=f"boot {number}").__next__
+        start_review(packet, REVIEWER, clock=clock)
+        finish(packet, clock=clock)
+    rows = read_pilot(drifted).cohort.observations
+    assert sum(row.eligibility.active_ms is not None for row in rows) == 2
+    for tuple_id in (RECOVERED, REFUSED):
+        review = trial_of(drifted, tuple_id) / "review"
+        edit_json(review / "session.json", started_utc="2100-01-01T00:00:00.000000Z")
+        edit_json(
+            review / "review.json",
+            session_sha256=digest_bytes((review / "session.json").read_bytes()),
+            finished_utc="2100-01-01T01:00:00.000000Z",
+        )
+        assert eligibility_of(drifted, tuple_id).active_ms == 1_000
+    rows = read_pilot(drifted).cohort.observations
+    assert sum(row.eligibility.active_ms is not None for row in rows) == 0
 
 
 @pytest.mark.parametrize("name", ["candidate.diff", "rubric.md", "packet.json"])

@@ -58,9 +58,6 @@ def serve_is_said_to_run(made: AgentRound) -> Any:
     return hold_lock(made.folder.serve_lock, code="serve-running", what="serve")
 
 
-# -- how an agent ends
-
-
 @BOTH
 def test_a_token_cap_ends_an_agent_that_does_not_stop_by_itself(alone: Alone, harness: str) -> None:
     made = alone(harness, [{"forever": True}], lane={"attempt_worst_case": {"tokens": 1000, "wall_s": 60}})
@@ -169,9 +166,6 @@ def test_an_agent_that_floods_its_output_is_ended_and_its_log_is_bounded(alone: 
     assert (made.folder.attempt_log("L1", 1) / "stdout").stat().st_size < 5000
 
 
-# -- D04, D10, R11
-
-
 @EVERY
 def test_d04_children_that_detach_are_gone_after_the_deadline(alone: Alone, harness: str) -> None:
     marker = f"rk-driver-{harness}-{os.getpid()}"
@@ -277,7 +271,30 @@ def test_d10_a_killed_driver_leaves_its_attempt_charged_and_no_second_agent_besi
     assert agents_in(clone) == set()
 
 
-# -- D03
+@pytest.mark.parametrize("command", ["status", "serve", "launch", "close"])
+def test_d09_a_killed_launch_leaves_no_credential_past_the_next_command(
+    alone: Alone, command: str, lease_root: Path, open_folder: Path
+) -> None:
+    secret = open_folder / "auth.json"
+    secret.write_text("a secret of somebody")
+    made = alone(
+        "codex",
+        [{"touch": "one"}, {"hang": True}],
+        agent={"credentials": [{"source": str(secret), "at": ".codex/auth.json"}]},
+    )
+    copies = made.folder.homes / "L1.credentials"
+    with serve_is_said_to_run(made):
+        launch = start(lease_root, "launch", made.folder.root, "--drive", "codex")
+        wait_for((made.folder.clone("L1") / ".roundkit/scratch/one").exists, "the agent")
+        # While it runs its copies stay, whoever looks.
+        start(lease_root, "status", made.folder.root).communicate(timeout=60)
+        assert any(secret.read_bytes() == path.read_bytes() for path in copies.iterdir())
+        launch.send_signal(signal.SIGKILL)
+        launch.wait()
+    assert any(secret.read_bytes() == path.read_bytes() for path in copies.iterdir())
+    more = {"serve": ("--until-idle",)}.get(command, ())
+    start(lease_root, command, made.folder.root, *more).communicate(timeout=120)
+    assert not copies.exists()
 
 
 REACH = """
@@ -338,9 +355,6 @@ def test_d03_an_agent_reaches_its_lane_and_nothing_else(
     clone, home = made.folder.clone("L1"), made.folder.homes / "L1"
     assert set(owned) == {clone / "knobs/new.json", clone / ".roundkit/scratch/x", home / "x"}
     assert run_of(made.only("L1")).end_reason == "exited"
-
-
-# -- D09
 
 
 @BOTH

@@ -43,9 +43,6 @@ def refused(made: AgentRound, code: str, lane: str = "L1") -> str:
     return line
 
 
-# -- authority
-
-
 @BOTH
 def test_not_authorized_a_model_starts_only_where_the_plan_says_who_pays(alone: Alone, harness: str) -> None:
     made = alone(
@@ -88,7 +85,8 @@ def test_not_authorized_once_the_authorization_has_ended(alone: Alone) -> None:
 
 def test_not_authorized_a_stub_that_reaches_beyond_this_machine(alone: Alone) -> None:
     made = alone("claude", STEPS, agent={"hosts": ["api.example.com"]})
-    refused(made, "not-authorized")
+    assert "authorizes nobody to spend money" in refused(made, "not-authorized")
+    assert made.book("L1") == ()
 
 
 def test_a_stub_on_this_machine_needs_no_authority(alone: Alone) -> None:
@@ -140,9 +138,6 @@ def test_an_agent_is_killed_when_the_authorization_ends(alone: Alone) -> None:
     assert abs((record.run.ended_utc - ends).total_seconds()) < 3
 
 
-# -- preflight
-
-
 @BOTH
 @pytest.mark.parametrize(
     ("stub", "why"),
@@ -179,7 +174,8 @@ def test_a_program_or_a_key_that_is_missing_reserves_nothing(
 
 def test_a_program_that_the_boundary_would_show_with_the_round_is_refused(alone: Alone) -> None:
     made = alone("claude", STEPS, agent={"readable": [str(Path("/tmp").resolve())]})
-    refused(made, "lane-grant")
+    assert str(Path("/tmp").resolve()) in refused(made, "lane-grant")
+    assert made.book("L1") == ()
 
 
 def test_an_expired_lane_is_refused_before_its_program_is_asked(alone: Alone) -> None:
@@ -188,9 +184,6 @@ def test_an_expired_lane_is_refused_before_its_program_is_asked(alone: Alone) ->
     with pytest.raises(Refused, match="lane-expired"):
         attempts.check_room(made.folder, "L1", now=datetime.now(UTC) + timedelta(days=2))
     assert made.book("L1") == records
-
-
-# -- dry run
 
 
 @BOTH

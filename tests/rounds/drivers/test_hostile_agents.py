@@ -128,6 +128,7 @@ def test_d09_a_key_in_the_name_of_a_host_is_taken_out(alone: Alone, monkeypatch:
     assert [file for file in files if key.lower().encode() in file.read_bytes().lower()] == []
 
 
+@pytest.mark.slow
 def test_one_lane_that_breaks_leaves_the_others_to_their_end(open_folder: Path, lease_root: Path) -> None:
     repo = plain_repo(open_folder, ["L1", "L2"])
     patches = {}

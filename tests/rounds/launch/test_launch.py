@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.killing import run_to_end
+from support.processes import ended_with_test
 from support.synthetic import CampaignRepo, knob, scripted_lane, wrapper
 
 from roundkit.core.errors import Refused
@@ -131,8 +132,10 @@ def test_resumes_after_a_kill_at_any_moment(folder: RoundFolder) -> None:
         "launch(RoundFolder(Path(sys.argv[1])))"
     )
     for delay_s in (0.02, 0.08, 0.16, 0.3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, folder.root], stdout=subprocess.PIPE, start_new_session=True
+        process = ended_with_test(
+            subprocess.Popen(
+                [sys.executable, "-c", script, folder.root], stdout=subprocess.PIPE, start_new_session=True
+            )
         )
         assert process.stdout is not None
         process.stdout.readline()
@@ -230,6 +233,7 @@ def test_hold_outs_are_in_no_clone_and_no_history(three_lanes: CampaignRepo, ope
     assert scripted_lane(folder.clone("L1"), {"held/answers.json": "mine"})["outside_scope_count"] == 1
 
 
+@pytest.mark.slow
 def test_a_workspace_holds_the_clones_and_nothing_else_of_the_round(
     folder: RoundFolder, open_folder: Path
 ) -> None:

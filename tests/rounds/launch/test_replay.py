@@ -289,11 +289,35 @@ def test_benchmark_outside_the_repository_measures_wall_time(
     options = replace(options, each_commit=True, target_package="knobkit")
     replay = plan_replay(three_lanes.root, base, "main", open_folder / "work", options)
     assert replay.campaign["benchmark"]["instrument"] == "wall"
+    by_cpu = replace(options, instrument="cpu")
+    measured = plan_replay(three_lanes.root, base, "main", open_folder / "by-cpu", by_cpu).campaign
+    assert (measured["benchmark"]["instrument"], measured["metric"]["name"]) == ("cpu", "cpu_ms")
     assert replay.campaign["runtime"]["readable"] == [str(open_folder / "outside")]
     assert [len(sources) for sources in replay.sources.values()] == [2, 1, 1, 2, 1]
     folder = prepared(replay, open_folder / "round")
     outcome = replayed(folder, three_lanes)
     assert len(outcome.tickets) == 2
+
+
+def test_a_validator_and_a_build_from_outside_are_part_of_the_replayed_campaign(
+    three_lanes: CampaignRepo, open_folder: Path, options: ReplayOptions
+) -> None:
+    base = history(three_lanes)
+    check = open_folder / "outside" / "check.py"
+    check.write_text("")
+    tools = open_folder / "tools"
+    tools.mkdir()
+    (tools / "make.py").write_text("")
+    options = replace(
+        options,
+        validator=("{python}", str(check), str(three_lanes.root / "knobs/L1.json")),
+        build=("{python}", str(tools / "make.py")),
+    )
+    replay = plan_replay(three_lanes.root, base, "main", open_folder / "work", options)
+    assert replay.campaign["validator"]["argv"] == ["{python}", str(check), "knobs/L1.json"]
+    assert replay.campaign["build"]["argv"] == ["{python}", str(tools / "make.py")]
+    assert replay.campaign["runtime"]["readable"] == [str(check.parent), str(tools)]
+    assert "knobs/L1.json" in read_plan(prepared(replay, open_folder / "round")).protected_paths
 
 
 def test_what_cannot_be_replayed_is_refused(

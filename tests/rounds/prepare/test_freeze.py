@@ -106,8 +106,8 @@ def test_a_failing_prepare_leaves_nothing(
 
 def test_an_empty_folder_may_become_the_round(three_lanes: CampaignRepo, open_folder: Path) -> None:
     (open_folder / "round").mkdir()
-    three_lanes.freeze(open_folder / "round")
-    assert (open_folder / "round" / "round-plan.json").exists()
+    plan = three_lanes.freeze(open_folder / "round")
+    assert (open_folder / "round" / "round-plan.json").read_bytes() == plan.to_bytes()
 
 
 def test_an_edited_plan_is_refused(three_lanes: CampaignRepo, open_folder: Path) -> None:

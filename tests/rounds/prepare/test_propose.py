@@ -92,7 +92,7 @@ TABLE = [
     (
         "no more than were asked for",
         [entry("A", "a", 0.3), entry("B", "b", 0.2)],
-        1, ["A"], {"B": "room for 1 lanes"},
+        1, ["A"], {"B": "room for 1 lane, and"},
     ),
     (
         "no more than the campaign allows",
@@ -100,7 +100,6 @@ TABLE = [
         20, [f"E{number}" for number in range(8)], {"E8": "room for 8", "E9": "room for 8"},
     ),
 ]  # fmt: skip
-NAMES = [row[0] for row in TABLE]
 
 
 @pytest.mark.parametrize(
@@ -132,19 +131,20 @@ def test_a_draft_is_commented_deterministic_and_freezes_once_it_is_filled(
     three_lanes.edit_campaign(rows)
     draft = propose_round(three_lanes.campaign_file, 3, core=0)
     assert draft == propose_round(three_lanes.campaign_file, 3, core=0)
-    text = draft.decode()
+    text = draft.content.decode()
+    assert (draft.round_id, draft.lanes, [row.entry for row in draft.left_out]) == ("r01", 2, ["E-L3"])
     assert "# of the search plan; plane and hypothesis come from there" in text
     assert "# E-L2: algorithm, stage L2, headroom 20 % of end-to-end time. The stage of L2" in text
     assert "#   E-L3: it attacks the same stage as E-L2, whose headroom is no smaller" in text
     assert "# yours to fill: the entry proposes no scope" in text
     assert max(map(len, text.splitlines())) <= 120
-    content = load_yaml(draft, place="draft")
+    content = load_yaml(draft.content, place="draft")
     assert "&id" not in text
     assert [(lane["id"], lane["entry"], list(lane["globs"])) for lane in content["lanes"]] == [
         ("L1", "E-L2", ["knobs/L2.json"]),
         ("L2", "E-L1", []),
     ]
-    three_lanes.round_file.write_bytes(draft)
+    three_lanes.round_file.write_bytes(draft.content)
     with pytest.raises(Refused, match=r"lanes\[1\].globs") as refused:
         three_lanes.freeze(open_folder / "round")
     assert len(refused.value.refusals) == 1
@@ -168,7 +168,7 @@ def test_a_draft_knows_earlier_rounds_and_what_changed_since(three_lanes: Campai
 
     three_lanes.edit_campaign(history)
     three_lanes.repository.git("branch", "roundkit/night-10")
-    text = propose_round(three_lanes.campaign_file, 3, core=0).decode()
+    text = propose_round(three_lanes.campaign_file, 3, core=0).content.decode()
     content = load_yaml(text.encode(), place="draft")
     assert content["round_id"] == "night-11"
     first, second, third = content["lanes"]
@@ -229,13 +229,31 @@ def prepare(repo: CampaignRepo, *words: str | Path, expect: int = 0) -> subproce
 
 def test_the_command_prints_nothing_but_the_draft(three_lanes: CampaignRepo, open_folder: Path) -> None:
     drafted = prepare(three_lanes, "--propose", "2")
-    assert drafted.stderr == ""
+    assert "left out: E-L3: there is room for 2 lanes" in drafted.stderr
+    assert "\nnext: look through the draft" in drafted.stderr
     assert drafted.stdout.startswith("# Drafted by `roundkit prepare --campaign campaign.yaml --propose 2`")
     assert len(load_yaml(drafted.stdout.encode(), place="draft")["lanes"]) == 2
     clash = prepare(three_lanes, "--propose", "2", "--out", open_folder / "round", expect=2)
     assert "--propose" in clash.stderr
     assert "--propose" in prepare(three_lanes, expect=2).stderr
     assert not (open_folder / "round").exists()
+
+
+def test_the_command_names_what_it_left_out_beside_the_draft(three_lanes: CampaignRepo) -> None:
+    def rows(plan: Any) -> None:
+        plan["search_plan"][0].update(conditional_headroom=0.001)
+        plan["search_plan"][2].update(target_stage="l2")
+
+    three_lanes.edit_campaign(rows)
+    drafted = prepare(three_lanes, "--propose", "1")
+    noise = "under 2 sigma of the noise, 0.4 % (sigma 0.2 % a trial, by `reported`)"
+    said = drafted.stderr.splitlines()
+    assert f"left out: E-L1: its headroom of 0.1 % is {noise}" in said
+    assert "left out: E-L3: it attacks the same stage as E-L2, whose headroom is no smaller" in said
+    assert not any("of 1 lanes" in line for line in said)
+    assert "1 of 2 lanes: no more entries" in prepare(three_lanes, "--propose", "2").stderr
+    draft = three_lanes.campaign_file.with_name("round.yaml")
+    assert f"--round {draft} --out ../r01" in drafted.stderr
 
 
 def test_the_command_prints_advice_and_cost_before_it_freezes(

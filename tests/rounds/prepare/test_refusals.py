@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from support.tools import needs_valgrind
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refusal, Refused
 from roundkit.report import copy_notebook
+from roundkit.rounds.prepare_look import look_at
 from roundkit.rules.run_spec import run_spec_of
 
 
@@ -125,7 +127,9 @@ def test_r10_entry_unknown(three_lanes: CampaignRepo, only: Only) -> None:
 
 def test_r10_search_entry_twice(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_campaign(lambda plan: plan["search_plan"].append(dict(plan["search_plan"][0])))
-    only("search-entry-twice")
+    refusal = only("search-entry-twice")
+    assert refusal.place.startswith("campaign.yaml: search_plan[3].id")
+    assert "'E-L1'" in refusal.message
 
 
 def test_r10_negative_record(three_lanes: CampaignRepo, only: Only, open_folder: Path) -> None:
@@ -142,8 +146,9 @@ def test_r10_incumbent_missing(three_lanes: CampaignRepo, only: Only) -> None:
 
 
 def test_r10_incumbent_missing_when_it_is_no_commit(three_lanes: CampaignRepo, only: Only) -> None:
-    three_lanes.start_from(three_lanes.repository.tree_id("HEAD"))
-    only("incumbent-missing")
+    tree = three_lanes.repository.tree_id("HEAD")
+    three_lanes.start_from(tree)
+    assert only("incumbent-missing").message == f"the repository has no commit {tree}"
 
 
 def test_r10_incumbent_mismatch(three_lanes: CampaignRepo, only: Only) -> None:
@@ -170,7 +175,9 @@ def test_r10_glob_matches_nothing(three_lanes: CampaignRepo, only: Only, open_fo
 
 def test_r10_hidden_glob_matches_nothing(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_campaign(lambda plan: plan.update(hidden_paths=["hold-out/**"]))
-    only("glob-matches-nothing")
+    refusal = only("glob-matches-nothing")
+    assert refusal.message == "'hold-out/**' hides no file of the incumbent"
+    assert refusal.place.startswith("campaign.yaml: hidden_paths[0]")
 
 
 def test_r10_lane_deadline_past(three_lanes: CampaignRepo, only: Only) -> None:
@@ -186,17 +193,21 @@ def test_r10_lane_deadline_after_the_round(three_lanes: CampaignRepo, only: Only
 def test_r10_round_deadline_is_expired_at_the_very_moment(three_lanes: CampaignRepo, only: Only) -> None:
     moment = datetime.now(UTC) + timedelta(hours=1)
     three_lanes.edit_round(lambda draft: draft.update(deadline_utc=format_utc(moment)))
-    only("round-deadline", now=moment)
+    refusal = only("round-deadline", now=moment)
+    assert refusal.message == f"the round's deadline {format_utc(moment)} has passed"
+    assert refusal.place.startswith("round.yaml: deadline_utc")
 
 
 def test_r10_too_many_lanes(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_campaign(lambda plan: plan["budget"].update(lanes_per_round=2))
-    only("too-many-lanes")
+    assert only("too-many-lanes").message == "3 lanes, and the campaign allows 2 a round"
 
 
 def test_r10_lane_twice_also_by_letter_case(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_round(lambda draft: draft["lanes"][2].update(id="l1"))
-    only("lane-twice")
+    refusal = only("lane-twice")
+    assert refusal.message == "lane 'l1' has the same id as lane 'L1'"
+    assert refusal.place.startswith("round.yaml: lanes[2].id")
 
 
 def test_r10_attempt_over_budget_and_uncapped(three_lanes: CampaignRepo, open_folder: Path) -> None:
@@ -211,7 +222,9 @@ def test_r10_attempt_over_budget_and_uncapped(three_lanes: CampaignRepo, open_fo
 
 def test_r10_replay_sources(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_round(lambda draft: draft["lanes"][0].update(harness="replay"))
-    only("replay-sources")
+    refusal = only("replay-sources")
+    assert refusal.message == "lane 'L1' replays nothing"
+    assert refusal.place.startswith("round.yaml: lanes[0].replay")
 
 
 def test_r10_unknown_key_with_its_line(three_lanes: CampaignRepo, only: Only) -> None:
@@ -297,9 +310,10 @@ def test_r10_not_dirty_by_notebooks_that_init_copies(three_lanes: CampaignRepo, 
 
 def test_r10_not_a_repository(three_lanes: CampaignRepo, only: Only, open_folder: Path) -> None:
     (open_folder / "empty").mkdir()
-    for path in ("../nowhere", "../empty"):
-        three_lanes.edit_campaign(lambda plan, path=path: plan["repository"].update(path=path))
-        only("not-a-repository")
+    said = {"nowhere": "there is no folder {}", "empty": "{} is not in a git repository"}
+    for name, words in said.items():
+        three_lanes.edit_campaign(lambda plan, name=name: plan["repository"].update(path=f"../{name}"))
+        assert only("not-a-repository").message == words.format(open_folder / name)
 
 
 def test_r10_not_a_repository_below_its_top(three_lanes: CampaignRepo, only: Only) -> None:
@@ -310,14 +324,16 @@ def test_r10_not_a_repository_below_its_top(three_lanes: CampaignRepo, only: Onl
 def test_r10_empty_and_bare_repository(three_lanes: CampaignRepo, only: Only, open_folder: Path) -> None:
     subprocess.run(["git", "init", "--quiet", open_folder / "empty"], check=True)
     subprocess.run(["git", "init", "--quiet", "--bare", open_folder / "bare"], check=True)
-    for name in ("empty", "bare"):
+    for name, lacks in (("empty", "commit"), ("bare", "working tree")):
         three_lanes.edit_campaign(lambda plan, name=name: plan["repository"].update(path=f"../{name}"))
-        only(f"{name}-repository")
+        assert only(f"{name}-repository").message == f"{open_folder / name} has no {lacks}"
 
 
 def test_r10_branch_missing(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_campaign(lambda plan: plan["repository"].update(branch="trunk"))
-    only("branch-missing")
+    refusal = only("branch-missing")
+    assert "'trunk'" in refusal.message
+    assert refusal.place.startswith("campaign.yaml: repository.branch")
 
 
 def test_r10_submodule(three_lanes: CampaignRepo, only: Only) -> None:
@@ -339,22 +355,31 @@ def test_r10_out_exists(three_lanes: CampaignRepo, only: Only, open_folder: Path
 
 def test_r10_out_exists_as_a_dangling_link(three_lanes: CampaignRepo, only: Only, open_folder: Path) -> None:
     (open_folder / "round").symlink_to(open_folder / "nowhere")
-    only("out-exists")
+    assert only("out-exists").place == "--out"
+    assert not (open_folder / "nowhere").exists()
 
 
 def test_r10_out_inside_repository(three_lanes: CampaignRepo, only: Only) -> None:
-    only("out-inside-repository", three_lanes.root / "build")
+    refusal = only("out-inside-repository", three_lanes.root / "build")
+    assert refusal.message.endswith(f"build lies in the campaign repository {three_lanes.root}")
 
 
 def test_r10_out_inside_repository_through_a_link(
     three_lanes: CampaignRepo, only: Only, open_folder: Path
 ) -> None:
     (open_folder / "link").symlink_to(three_lanes.root)
-    only("out-inside-repository", open_folder / "link" / "round")
+    refusal = only("out-inside-repository", open_folder / "link" / "round")
+    assert refusal.message.startswith(f"{three_lanes.root / 'round'} lies in")
+
+
+def test_r10_out_beside_the_repository_may_be_named_from_within(three_lanes: CampaignRepo) -> None:
+    out = three_lanes.root / ".." / "round"
+    assert not look_at(three_lanes.campaign_file, three_lanes.round_file, out).refusals
 
 
 def test_r10_out_visible(only: Only) -> None:
-    only("out-visible", Path("/usr/local/round"))
+    refusal = only("out-visible", Path("/usr/local/round"))
+    assert refusal.message == "/usr/local/round lies in /usr, which every candidate can read"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's commands run under that user's id")
@@ -444,13 +469,9 @@ def test_m13_r10_an_instrument_that_the_machine_lacks_is_refused_with_its_remedy
 
 
 def test_m13_doctor_lists_every_instrument(open_folder: Path) -> None:
-    told = on_a_bare_machine("doctor").stdout
-    rows = {
-        cells[1].strip().removeprefix("instrument: "): cells[2].strip()
-        for line in told.splitlines()
-        if len(cells := line.split("│")) > 3 and "instrument: " in cells[1]
-    }
-    assert rows == {
+    told = json.loads(on_a_bare_machine("doctor", "--json").stdout)
+    parts = {part["title"]: part["findings"] for part in told["parts"]}
+    assert {each["name"]: each["state"] for each in parts["What can decide (--instrument)"]} == {
         "reported": "present",
         "wall": "present",
         "cpu": "present",
@@ -467,15 +488,28 @@ def test_m13_the_plan_names_what_counts(three_lanes: CampaignRepo, open_folder: 
     assert run_spec_of(plan).counting_tool == plan.counting_tool
 
 
-@pytest.mark.parametrize("python", ["python3", "/nowhere/python3", "/usr", "/usr/bin/true"])
-def test_r10_interpreter_missing(three_lanes: CampaignRepo, only: Only, python: str) -> None:
+@pytest.mark.parametrize(
+    ("python", "why"),
+    [
+        ("python3", "is not an executable file"),
+        ("/nowhere/python3", "is not an executable file"),
+        ("/usr", "is not an executable file"),
+        ("/usr/bin/true", "does not answer as a Python interpreter"),
+        ("/usr/bin/false", "does not start"),
+    ],
+)
+def test_r10_interpreter_missing(three_lanes: CampaignRepo, only: Only, python: str, why: str) -> None:
     three_lanes.edit_campaign(lambda plan: plan["runtime"].update(python=python))
-    only("interpreter-missing")
+    refusal = only("interpreter-missing")
+    assert refusal.message.startswith(f"{python!r} {why}")
+    assert refusal.place.startswith("campaign.yaml: runtime.python")
 
 
 def test_r10_readable_missing(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.edit_campaign(lambda plan: plan["runtime"].update(readable=["/nowhere"]))
-    only("readable-missing")
+    refusal = only("readable-missing")
+    assert refusal.message == "'/nowhere' is not an existing absolute path"
+    assert refusal.place.startswith("campaign.yaml: runtime.readable[0]")
 
 
 def test_r10_readable_exposes_round_and_repository(three_lanes: CampaignRepo, open_folder: Path) -> None:
@@ -541,12 +575,12 @@ def test_r10_a_round_id_of_which_git_makes_no_branch(
     three_lanes: CampaignRepo, only: Only, round_id: str
 ) -> None:
     three_lanes.edit_round(lambda draft: draft.update(round_id=round_id))
-    only("round-id")
+    assert only("round-id").message == f"git takes no branch 'roundkit/{round_id}'"
 
 
 def test_r10_a_branch_in_the_way_of_the_rounds_own(three_lanes: CampaignRepo, only: Only) -> None:
     three_lanes.repository.git("branch", "roundkit")
-    only("branch-in-the-way")
+    assert "rename the branch 'roundkit'" in only("branch-in-the-way").remedy
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from support.synthetic import commit_all, write_files
 from support.wave_builder import Heard, wave_campaign
 
 from roundkit.core.errors import Refused
-from roundkit.core.git import Repository
+from roundkit.core.git import Repository, identity_environment
 from roundkit.waves.banked import bank_commits, bank_message, banked_keys
 
 
@@ -192,7 +192,34 @@ def test_w08_a_draft_never_takes_the_place_of_a_submodule(open_folder: Path) -> 
     campaign.drafted({"a.txt": right("g", "a")}, ("g", "a"))
     assert campaign.gate() == 0
     assert campaign.git.resolve("HEAD") == head
-    assert [row.reason for row in campaign.rejects()] == ["src/g is a repository of its own"]
+    assert [row.reason for row in campaign.rejects()] == ["src/g is a submodule"]
+
+
+@pytest.mark.parametrize("left", ["empty", "gone"])
+def test_w08_a_draft_never_takes_the_place_of_a_submodule_that_is_not_checked_out(
+    open_folder: Path, left: str
+) -> None:
+    campaign = wave_campaign(open_folder)
+    entry = f"160000,{campaign.git.resolve('HEAD')},src/g"
+    campaign.git.git("update-index", "--add", "--cacheinfo", entry)
+    campaign.git.git(
+        "commit",
+        "--quiet",
+        "--message",
+        "a submodule",
+        env=identity_environment("a", "b", "2026-01-01T00:00:00Z"),
+    )
+    if left == "empty":
+        (campaign.tree / "src/g").mkdir()
+    head = campaign.git.resolve("HEAD")
+    outputs = {("h", "b"): "src/g"}
+    campaign.drafted(
+        {"a.txt": right("g", "a"), "b.txt": right("h", "b")}, ("g", "a"), ("h", "b"), outputs=outputs
+    )
+    assert campaign.gate() == 0
+    assert campaign.git.resolve("HEAD") == head
+    assert {row.reason for row in campaign.rejects()} == {"src/g is a submodule"}
+    assert campaign.rows()[0].gated == 0
 
 
 def test_w02_what_is_banked_is_read_from_history_and_only_from_trailers(open_folder: Path) -> None:

@@ -14,7 +14,7 @@ from roundkit.rounds.locks import hold_lock
 from roundkit.rules.wave_owners import Unowned, owner_of
 from roundkit.waves import locks
 from roundkit.waves.commit import git_folder
-from roundkit.waves.gate_run import TREE_LOCK
+from roundkit.waves.gater import TREE_LOCK
 
 TARGETS = [TargetKey(group=group, name=name) for group, name in (("g", "one"), ("g", "two"), ("h", "two"))]
 

@@ -42,6 +42,7 @@ def listen_inside(pid: int, uid: int) -> socket.socket:
                 pass_fds=(theirs.fileno(),),
                 timeout=_WITHIN_S,
                 cwd="/",
+                start_new_session=True,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _unavailable(str(error)) from None

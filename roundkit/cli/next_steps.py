@@ -1,0 +1,110 @@
+"""What a person does next: a line or two after each command of a round's way."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from roundkit.core.text import visible
+
+if TYPE_CHECKING:
+    # For annotations only: a page of help must not wait for the models.
+    from roundkit.models.lane import LaunchLane
+    from roundkit.rounds.close import CloseOutcome
+    from roundkit.rounds.control import RoundStatus
+    from roundkit.rounds.propose import Draft
+
+
+def say_next(words: str, *commands: Sequence[str | Path], stderr: bool = False) -> None:
+    """Print what comes next, each command on a line of its own; nothing to a program that started this one.
+
+    Args:
+        words: What to do; empty where the commands say it all.
+        commands: Words of commands, as they can be pasted.
+        stderr: For commands whose output goes into a file.
+    """
+    from roundkit.rounds.background import UNATTENDED
+
+    if UNATTENDED in os.environ:
+        return
+    typer.echo(visible(f"next: {words}".rstrip()), err=stderr)
+    for command in commands:
+        typer.echo(visible(f"  {shlex.join(map(str, command))}"), err=stderr)
+
+
+def after_doctor() -> None:
+    """After a machine that holds candidates."""
+    say_next("rounds run here; begin at the top of your repository", ["roundkit", "init"])
+
+
+def after_draft(campaign: Path, draft: Draft, asked: int) -> None:
+    """After a draft that was printed: what it has no lane for, and why; its comments say so too."""
+    if draft.lanes < asked:
+        typer.echo(f"{draft.lanes} of {asked} lanes: no more entries of the search plan fit", err=True)
+    for left in draft.left_out:
+        typer.echo(visible(f"left out: {left.entry}: {left.why}"), err=True)
+    written, out = campaign.with_name("round.yaml"), Path("..", draft.round_id)
+    say_next(
+        f"look through the draft, fill what is `yours to`, keep it as {written}, then",
+        ["roundkit", "prepare", "--campaign", campaign, "--round", written, "--out", out],
+        stderr=True,
+    )
+
+
+def after_prepare(folder: Path, digest: str) -> None:
+    """After a round was frozen."""
+    say_next("post the digest, then", ["roundkit", "launch", folder, "--digest", digest])
+
+
+def after_launch(folder: Path, lanes: Sequence[LaunchLane]) -> None:
+    """After clones were made that nobody has begun to fill."""
+    for lane in lanes:
+        if lane.harness == "none":
+            typer.echo(visible(f"{lane.id} is a person's: {lane.hypothesis}"))
+            typer.echo(visible(f"  change {', '.join(lane.globs)} there; in that folder, hand over with"))
+            typer.echo(visible(f"  {shlex.join(['.roundkit/round', 'submit'])}"))
+    driven = sorted({lane.harness for lane in lanes if lane.harness != "none"})
+    if driven:
+        say_next(f"fill the lanes of {', '.join(driven)}", ["roundkit", "launch", folder, "--drive", "all"])
+    say_next("once something is handed over, measure it", ["roundkit", "serve", folder, "--until-idle"])
+
+
+def after_serve(folder: Path) -> None:
+    """After nothing waits any more."""
+    say_next(
+        "look, submit more and serve again, or end the round",
+        ["roundkit", "status", folder],
+        ["roundkit", "close", folder],
+    )
+
+
+def after_close(folder: Path, closed: CloseOutcome) -> None:
+    """After a round was closed."""
+    evidence = closed.evidence
+    say_next(
+        "show it, let others check it with the index that you post",
+        ["roundkit", "report", evidence, "--out", folder / "report.html"],
+        ["roundkit", "audit", evidence, "--expect", closed.index_digest],
+    )
+    if closed.new_incumbent:
+        branch = f"roundkit/{closed.ledger.round_id}"
+        say_next("in your repository, take what the round kept", ["git", "merge", branch])
+
+
+def after_end(folder: Path, status: RoundStatus) -> None:
+    """Where somebody looks at a round that is closed."""
+    from roundkit.rounds.layout import evidence_folder
+
+    evidence, index = evidence_folder(status.plan), status.closing.index_digest or ""
+    typer.echo(visible(f"evidence {evidence}, index {index}"))
+    say_next(
+        "show it, let others check it, then free the disk",
+        ["roundkit", "report", evidence, "--out", folder / "report.html"],
+        ["roundkit", "audit", evidence, "--expect", index],
+        ["roundkit", "prune", folder],
+    )

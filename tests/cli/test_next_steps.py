@@ -1,0 +1,55 @@
+"""After each command of a round's way, what comes next can be pasted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command_line import run_roundkit
+from support.synthetic import CampaignRepo
+
+from roundkit.cli import next_steps
+
+
+def roundkit(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    done = run_roundkit(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_each_command_says_what_to_paste_next_and_a_person_how_to_hand_over(
+    three_lanes: CampaignRepo, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUNDKIT_LEASE_ROOT", str(open_folder / "leases"))
+    three_lanes.edit_round(lambda draft: draft["lanes"][0].update(harness="none"))
+    out = open_folder / "a round"
+    campaign, draft = three_lanes.campaign_file, three_lanes.round_file
+    said = roundkit("prepare", "--campaign", campaign, "--round", draft, "--out", out).stdout
+    program, *words = shlex.split(said.splitlines()[-1])
+    assert (program, words[:2]) == ("roundkit", ["launch", str(out)])
+    said = roundkit(*words).stdout
+    assert re.search(r"^L1 is a person's: ", said, re.MULTILINE)
+    assert "change knobs/L1.json there" in said
+    assert "  .roundkit/round submit\n" in said
+    program, *words = shlex.split(said.splitlines()[-1])
+    assert (program, words) == ("roundkit", ["serve", str(out), "--until-idle"])
+    assert "next: look" in roundkit(*words).stdout
+
+
+def test_a_draft_stays_a_file_and_the_next_step_stands_beside_it(three_lanes: CampaignRepo) -> None:
+    done = roundkit("prepare", "--campaign", three_lanes.campaign_file, "--propose", "2")
+    assert "next:" not in done.stdout
+    assert f"--round {three_lanes.campaign_file.with_name('round.yaml')} --out ../r01" in done.stderr
+
+
+def test_a_command_that_a_program_started_tells_nobody_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    next_steps.say_next("look", ["roundkit", "status", "r"])
+    assert capsys.readouterr().out == "next: look\n  roundkit status r\n"
+    monkeypatch.setenv("ROUNDKIT_UNATTENDED", "1")
+    next_steps.say_next("look", ["roundkit", "status", "r"])
+    assert capsys.readouterr().out == ""
