@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from roundkit.rounds.control import RoundStatus
     from roundkit.rounds.propose import Draft
 
+_FIRST = "once something is handed over, measure it"
+
 
 def say_next(words: str, *commands: Sequence[str | Path], stderr: bool = False) -> None:
     """Print what comes next, each command on a line of its own; nothing to a program that started this one.
@@ -71,7 +73,7 @@ def after_launch(folder: Path, lanes: Sequence[LaunchLane]) -> None:
     driven = sorted({lane.harness for lane in lanes if lane.harness != "none"})
     if driven:
         say_next(f"fill the lanes of {', '.join(driven)}", ["roundkit", "launch", folder, "--drive", "all"])
-    say_next("once something is handed over, measure it", ["roundkit", "serve", folder, "--until-idle"])
+    say_next(_FIRST, ["roundkit", "serve", folder, "--until-idle"])
 
 
 def after_serve(folder: Path) -> None:
@@ -94,6 +96,27 @@ def after_close(folder: Path, closed: CloseOutcome) -> None:
     if closed.new_incumbent:
         branch = f"roundkit/{closed.ledger.round_id}"
         say_next("in your repository, take what the round kept", ["git", "merge", branch])
+
+
+def after_look(folder: Path, status: RoundStatus) -> None:
+    """Where somebody looks at a round; nothing while it goes on by itself, or its table says how it does."""
+    closing, served = status.closing, status.serve is not None
+    serve: Sequence[str | Path] = ["roundkit", "serve", folder, "--until-idle"]
+    resume: Sequence[str | Path] = ["roundkit", "resume", folder]
+    if closing.finished:
+        after_end(folder, status)
+    elif closing.begun or closing.running is not None:
+        return
+    elif status.paused is not None:
+        say_next("once what paused it is mended", *([resume] if served else [resume, serve]))
+    elif served:
+        return
+    elif any(state.state in {"queued", "measuring"} for _, state in status.tickets):
+        say_next("measure what is handed over", serve)
+    elif status.tickets:
+        say_next("submit more and serve again, or end the round", serve, ["roundkit", "close", folder])
+    else:
+        say_next(_FIRST, serve)
 
 
 def after_end(folder: Path, status: RoundStatus) -> None:

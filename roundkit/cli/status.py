@@ -86,8 +86,8 @@ def status(
         if latest != current:
             current = latest
             show(current)
-    if current.closing.finished and not as_json:
-        next_steps.after_end(round_dir, current)
+    if not as_json:
+        next_steps.after_look(round_dir, current)
 
 
 def _closing(current: RoundStatus) -> dict[str, object]:

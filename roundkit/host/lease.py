@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -34,6 +35,8 @@ _SHARED_ROOT = Path("/tmp/roundkit-leases")  # noqa: S108
 _SUFFIX = ".lease"
 _NAME_LIMIT = 80
 _INFO_LIMIT_BYTES = 4096
+_NS_IN_S = 1e9
+_MOST_AHEAD_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,13 @@ class HeldLease:
         ]
 
     def release(self) -> None:
-        """Let go of every device; a second call does nothing."""
+        """Let go of every device, and leave when; a second call does nothing."""
+        released_ns = time.time_ns()
         while self._locks:
             _, lock = self._locks.popitem()
             with contextlib.suppress(OSError):
                 os.ftruncate(lock, 0)
+                os.utime(lock, ns=(released_ns, released_ns))
             os.close(lock)
 
     def __enter__(self) -> Self:
@@ -145,6 +150,9 @@ def acquire_set(
 ) -> HeldLease | None:
     """Take all of the devices at once, or none; never waits for a holder.
 
+    Where the clock was set back a little since the last holder let go, it is waited for, at most a second: so
+    that a lease begins after the one before it ended by the clock that both are recorded by.
+
     Args:
         devices: Names such as ``cpu:3``; naming one twice is the same as once.
         root: The lease folder.
@@ -169,6 +177,7 @@ def acquire_set(
                 _close_all(locks.values())
                 return None
             locks[device] = lock
+        _wait_for_clock(locks.values())
         acquired = now_utc()
         for device, lock in locks.items():
             _leave_note(lock, device, round_id, purpose, acquired)
@@ -223,6 +232,12 @@ def _made(root: Path) -> Path:
 def _close_all(locks: Iterable[int]) -> None:
     for lock in locks:
         os.close(lock)
+
+
+def _wait_for_clock(locks: Iterable[int]) -> None:
+    ahead_s = (max((os.fstat(lock).st_mtime_ns for lock in locks), default=0) - time.time_ns()) / _NS_IN_S
+    if 0 < ahead_s <= _MOST_AHEAD_S:
+        time.sleep(ahead_s)
 
 
 def _leave_note(lock: int, device: str, round_id: str | None, purpose: str, acquired: datetime) -> None:

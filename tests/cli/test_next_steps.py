@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import run_roundkit
-from support.synthetic import CampaignRepo
+from support.synthetic import CampaignRepo, write_files
 
 from roundkit.cli import next_steps
 
@@ -36,7 +36,23 @@ def test_each_command_says_what_to_paste_next_and_a_person_how_to_hand_over(
     assert "  .roundkit/round submit\n" in said
     program, *words = shlex.split(said.splitlines()[-1])
     assert (program, words) == ("roundkit", ["serve", str(out), "--until-idle"])
+    serve = shlex.join(["roundkit", *words])
+    assert roundkit("status", out).stdout.endswith(
+        f"next: once something is handed over, measure it\n  {serve}\n"
+    )
+    clone = out / "lanes/L1"
+    write_files(clone, {"knobs/L1.json": '{"cost": 35}'})
+    handed = subprocess.run(
+        [".roundkit/round", "submit"], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert handed.returncode == 0, handed.stderr
     assert "next: look" in roundkit(*words).stdout
+    close = shlex.join(["roundkit", "close", str(out)])
+    said = roundkit("status", out).stdout
+    assert said.endswith(f"next: submit more and serve again, or end the round\n  {serve}\n  {close}\n")
+    roundkit("pause", out, "--reason", "the room is warm")
+    said, resume = roundkit("status", out).stdout, shlex.join(["roundkit", "resume", str(out)])
+    assert said.endswith(f"next: once what paused it is mended\n  {resume}\n  {serve}\n")
 
 
 def test_a_draft_stays_a_file_and_the_next_step_stands_beside_it(three_lanes: CampaignRepo) -> None:

@@ -93,6 +93,20 @@ def test_refused_set_leaves_none_of_its_devices_held(tmp_path: Path) -> None:
             assert lease is not None
 
 
+@pytest.mark.parametrize(("set_back_s", "waited_for"), [(0.2, True), (3600.0, False)])
+def test_r21_leases_do_not_overlap_by_a_clock_that_was_set_back_between_them(
+    tmp_path: Path, set_back_s: float, *, waited_for: bool
+) -> None:
+    with acquire_set(["cpu:0"], root=tmp_path, purpose="ticket"):
+        pass
+    left = lease_file(tmp_path, "cpu:0")
+    released = left.stat().st_mtime + set_back_s  # as it would look from the clock after it was set
+    os.utime(left, (released, released))
+    with acquire_set(["cpu:0"], root=tmp_path, purpose="ticket") as lease:
+        assert lease is not None
+        assert (lease.acquired_utc.timestamp() >= released) == waited_for
+
+
 def test_one_process_does_not_share_a_device_with_itself(tmp_path: Path) -> None:
     with acquire_set(["cpu:0", "cpu:0"], root=tmp_path, purpose="ticket") as lease:
         assert lease.devices == ("cpu:0",)

@@ -36,6 +36,7 @@ RecordCheck = Callable[[ExperimentRecord, RunSpec], str | None]
 
 PIECE_BYTES = 8 << 20
 _SEND_TIMES = 3
+_ASK_TIMES = 3
 
 
 @dataclass
@@ -184,7 +185,20 @@ async def _measure(flight: Flight, link: Link, remote: RemoteRequest, bundle: by
 
 
 async def _clock_offset_s(flight: Flight, link: Link) -> float:
-    """Return what is added to the worker's clock to have this one's; 0 where no difference shows."""
+    """Return what is added to the worker's clock to have this one's; 0 where no difference shows.
+
+    A clock that is set while it is asked for shows one where there is none; so one that shows is asked again.
+    """
+    least = 0.0
+    for ask in range(_ASK_TIMES):
+        found = await _asked_offset_s(flight, link)
+        if found == 0.0:
+            return 0.0
+        least = found if ask == 0 else min(least, found, key=abs)
+    return least
+
+
+async def _asked_offset_s(flight: Flight, link: Link) -> float:
     asked = now_utc()
     future = hand(link, flight.worker, tasks.clock)
     answer = await _result(flight, future, TASK_S)
