@@ -111,7 +111,7 @@ def after_look(folder: Path, status: RoundStatus) -> None:
         say_next("once what paused it is mended", *([resume] if served else [resume, serve]))
     elif served:
         return
-    elif any(state.state in {"queued", "measuring"} for _, state in status.tickets):
+    elif status.handed_over or any(state.state in {"queued", "measuring"} for _, state in status.tickets):
         say_next("measure what is handed over", serve)
     elif status.tickets:
         say_next("submit more and serve again, or end the round", serve, ["roundkit", "close", folder])

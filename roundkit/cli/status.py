@@ -65,6 +65,7 @@ def status(
                 "waiting": current.waiting,
                 "closed": current.closed,
                 "closing": _closing(current),
+                "handed_over": dict(current.handed_over),
                 "aa_checks": {"passed": current.aa_checks[0], "failed": current.aa_checks[1]},
                 "attempts": [account.to_json_value() for account in current.accounts],
                 "costs": {account.lane.id: cost_line(account) for account in current.accounts},

@@ -60,6 +60,9 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
         out.print(_tickets_table(status, tickets, narrow=narrow))
     else:
         out.print(Text(f"round {status.plan.round_id}: no ticket{'' if status.closed else ' yet'}"))
+    if status.handed_over:
+        waiting = ", ".join(f"{lane} {count}" for lane, count in status.handed_over.items())
+        out.print(Text(f"handed over, and not taken in yet: {waiting}"))
     if any(
         account.records or any(account.lane.budget.to_json_value().values()) for account in status.accounts
     ):

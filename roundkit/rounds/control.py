@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.left_credentials import remove_left_credentials
 from roundkit.rounds.locks import describe_holder, is_held
 from roundkit.rounds.status_mirror import status_of
+from roundkit.rounds.waiting_submissions import unseen_submissions
 from roundkit.rules.attempts import LaneAccount, account
 from roundkit.store import RoundStore, open_store, store_exists
 
@@ -32,6 +34,7 @@ class RoundStatus:
         closed: Whether ``close`` has decided.
         accounts: Every lane's attempts and budget.
         closing: How far close is.
+        handed_over: How many submissions of each lane nobody has taken in yet; of an open round only.
         said: Last line of what broke a ticket's measurement, by ticket: for the owner, and never for a lane.
     """
 
@@ -44,6 +47,7 @@ class RoundStatus:
     accounts: tuple[LaneAccount, ...]
     waiting: str | None = None
     closing: Closing = field(default_factory=Closing)
+    handed_over: Mapping[str, int] = field(default_factory=dict)
     said: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,10 +65,14 @@ def read_status(folder: RoundFolder) -> RoundStatus:
     closer = describe_holder(folder.close_lock) if is_held(folder.close_lock) else None
     if not store_exists(folder.database):
         untouched, closing = tuple(account(lane, ()) for lane in plan.lanes), Closing(running=closer)
-        return RoundStatus(plan, serve, None, (), (0, 0), closed=False, accounts=untouched, closing=closing)
+        return RoundStatus(
+            plan, serve, None, (), (0, 0), closed=False, accounts=untouched, closing=closing,
+            handed_over=_handed_over(folder, plan, None),
+        )  # fmt: skip
     with open_store(folder.database, read_only=True) as store:
         checks, attempts = store.aa_checks.all(), store.attempts.all()
         passed = sum(check.passed for check in checks)
+        closing = read_closing(store, closer)
         return RoundStatus(
             plan=plan,
             serve=serve,
@@ -74,9 +82,14 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             closed=store.steps.get("ledger") is not None,
             accounts=tuple(account(lane, attempts) for lane in plan.lanes),
             waiting=store.control.get("waiting") if serve is not None else None,
-            closing=read_closing(store, closer),
+            closing=closing,
+            handed_over={} if closing.begun else _handed_over(folder, plan, store),
             said=dict(_last_words(store)),
         )
+
+
+def _handed_over(folder: RoundFolder, plan: RoundPlan, store: RoundStore | None) -> Mapping[str, int]:
+    return Counter(lane for lane, _ in unseen_submissions(folder, plan, store))
 
 
 def _last_words(store: RoundStore) -> Iterator[tuple[str, str]]:

@@ -103,13 +103,22 @@ class Outboxes:
         self._settled |= {lane for lane, outbox in self.lanes.items() if outbox.caught_up}
 
 
-def unseen_submissions(folder: RoundFolder, plan: RoundPlan, store: RoundStore) -> list[tuple[str, str]]:
-    """Return lane and outbox entry of what may be a submission and has not been taken in, lane by lane."""
-    known = {(rejected.lane, rejected.entry) for rejected in store.tickets.rejected_submissions()}
+def unseen_submissions(
+    folder: RoundFolder, plan: RoundPlan, store: RoundStore | None
+) -> list[tuple[str, str]]:
+    """Return lane and outbox entry of what may be a submission and has not been taken in, lane by lane.
+
+    Args:
+        folder: The round.
+        plan: Its plan.
+        store: Its store; null where nobody has served it yet.
+    """
+    rejected = [] if store is None else store.tickets.rejected_submissions()
+    known = {(one.lane, one.entry) for one in rejected}
     return [
         (lane.id, entry)
         for lane in plan.lanes
         if (lane.id, FLOOD) not in known
         for entry in outbox_entries(folder.clone(lane.id), _KEY.fullmatch)
-        if (lane.id, entry) not in known and not store.tickets.has(entry)
+        if (lane.id, entry) not in known and not (store is not None and store.tickets.has(entry))
     ]

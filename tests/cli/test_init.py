@@ -125,6 +125,7 @@ def test_a_person_is_asked_for_what_was_left_out(bench: Bench) -> None:
 RESTLESS = ("--benchmark", f"{PYTHON} restless.py", "--pairs", "12")
 
 
+@pytest.mark.slow
 def test_a_script_is_told_of_a_quieter_clock_and_how_to_take_it(bench: Bench) -> None:
     ran = bench.run("init", "mine", *RESTLESS, expect=0)
     assert "CPU time is far less noisy here: with 12 pairs `cpu` shows a gain of" in ran.out

@@ -102,6 +102,7 @@ def test_m12_a_command_that_runs_out_of_time_names_the_option(bench: Bench) -> N
     assert "--timeout gives it more" in bench.run("noise", "a", *slow, *SIX, expect=1).err
 
 
+@pytest.mark.slow
 def test_m12_where_wall_time_cannot_tell_the_quieter_clock_is_named(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_m12_where_wall_time_cannot_tell_the_quieter_clock_is_named(
     assert "far less noisy" not in said("pass")
 
 
+@pytest.mark.slow
 def test_m12_noise_says_what_the_quieter_clock_leaves_out(bench: Bench) -> None:
     restless = ("--benchmark", f"{PYTHON} restless.py")
     ran = bench.run("noise", "a", *restless, *TWELVE[:2], "--quick", expect=0)

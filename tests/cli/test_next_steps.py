@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -46,7 +47,12 @@ def test_each_command_says_what_to_paste_next_and_a_person_how_to_hand_over(
         [".roundkit/round", "submit"], cwd=clone, capture_output=True, text=True, check=False
     )
     assert handed.returncode == 0, handed.stderr
+    said = roundkit("status", out).stdout
+    assert "handed over, and not taken in yet: L1 1\n" in said
+    assert said.endswith(f"next: measure what is handed over\n  {serve}\n")
+    assert json.loads(roundkit("status", out, "--json").stdout)["handed_over"] == {"L1": 1}
     assert "next: look" in roundkit(*words).stdout
+    assert json.loads(roundkit("status", out, "--json").stdout)["handed_over"] == {}
     close = shlex.join(["roundkit", "close", str(out)])
     said = roundkit("status", out).stdout
     assert said.endswith(f"next: submit more and serve again, or end the round\n  {serve}\n  {close}\n")

@@ -298,6 +298,7 @@ def test_r17_deep_nesting_is_one_rejected_entry(launched: RoundFolder) -> None:
         remove_tree(launched.outbox("L1") / "deep")
 
 
+@pytest.mark.slow
 def test_r17_a_flood_hides_nothing_and_costs_each_turn_little(launched: RoundFolder) -> None:
     """100,000 entries that are no submissions, and some that look like one, around two good ones."""
     outbox = launched.outbox("L1")
