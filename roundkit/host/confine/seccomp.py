@@ -43,6 +43,7 @@ _FADV_DONTNEED = 4
 _MADV_COLD, _MADV_PAGEOUT = 20, 21
 _RWF_NOWAIT = 0x8
 _MPOL_MF_MOVES = 0x6  # MPOL_MF_MOVE and MPOL_MF_MOVE_ALL
+_PR_SCHED_CORE = 62
 _DONE = 0
 
 Instruction = tuple[int, int, int, int]
@@ -107,6 +108,8 @@ def _argument_checks(arch: Architecture) -> list[Instruction]:
         arch.require("ioctl"),
         [_argument(1), *_refuse_if(_JUMP_EQUAL, _TIOCSTI), *_refuse_if(_JUMP_EQUAL, _TIOCLINUX)],
     )
+    # A core that nobody else's threads may share would be quieter for one side than for the other.
+    program += _when(arch.require("prctl"), [_argument(0), *_refuse_if(_JUMP_EQUAL, _PR_SCHED_CORE)])
     return program + _cache_checks(arch) + _mode_checks(arch)
 
 

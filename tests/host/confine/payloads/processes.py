@@ -108,11 +108,13 @@ attempt(
 attempt("core pattern", lambda: open("/proc/sys/kernel/core_pattern", "w"))
 attempt("real-time priority", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
 attempt("higher priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, -5))
+attempt("a core of its own", lambda: call(157, 167, 62, 1, 0, 0, 0))
 attempt("host name", lambda: __import__("socket").sethostname("owned"))
 attempt("clock", lambda: __import__("time").clock_settime(0, 0))
 
 attempt("allowed: chmod", lambda: with_mode(lambda: os.chmod("made", 0o755)))
 attempt("allowed: fifo", lambda: os.mkfifo("fifo"))
+attempt("allowed: name of a thread", lambda: call(157, 167, 15, b"busy", 0, 0, 0))
 attempt("allowed: own child", lambda: subprocess.run(["true"], check=True))
 attempt("allowed: thread", lambda: __import__("threading").Thread(target=int).start())
 attempt("allowed: pair", lambda: __import__("socket").socketpair())
