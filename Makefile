@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
   policy-evidence waves-evidence dist clean
 
 help: ## Show what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 env: $(READY) ## Make the environment in .venv
 

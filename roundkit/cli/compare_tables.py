@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundkit.cli.tables import console, percent
-from roundkit.core.text import visible
+from roundkit.core.text import rounded, visible
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def show_comparison(comparison: Comparison) -> None:
         ("A", plan.baseline, verdict.baseline_median),
         ("B", plan.candidate, verdict.candidate_median),
     ):
-        figure = "" if median is None else f", median {median:.6g} {metric.unit}"
+        figure = "" if median is None else f", median {rounded(median, 6)} {metric.unit}"
         typer.echo(visible(f"{letter}: {side.given} ({side.kind} {side.commit[:10]}){figure}"))
     if verdict.gain is not None:
         typer.echo(_gain_line(verdict, metric.name))
@@ -151,7 +151,7 @@ def _noise_cells(row: InstrumentNoise) -> list[str]:
     return [
         row.instrument,
         str(row.pairs),
-        f"{row.median:.6g} {row.unit}",
+        _UNKNOWN if row.median is None else f"{rounded(row.median, 6)} {row.unit}",
         _UNKNOWN if row.sigma is None else f"{100 * row.sigma:.3g} %",
         _UNKNOWN if row.autocorrelation is None else f"{row.autocorrelation:+.2f}",
         order,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundkit.cli.app import app
-from roundkit.core.text import visible
+from roundkit.core.text import rounded, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,4 +72,4 @@ def _of_sets(path: Path) -> Iterator[tuple[str, DeviceState]]:
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    return value if isinstance(value, str) else rounded(value, 6)

@@ -68,7 +68,7 @@ def schema(
     from roundkit.analysis.catalog import FRAME_ROWS, FRAMES
     from roundkit.cli.tables import plain_table
     from roundkit.models.schema_fields import all_rows
-    from roundkit.models.schemas import DOCUMENTS, document_named, json_schema
+    from roundkit.models.schemas import DOCUMENTS, document_named, documents_of_file, json_schema
 
     document = None if name is None else document_named(name)
     if document is not None:
@@ -97,6 +97,11 @@ def schema(
             for each in FRAMES[name]
         ]
     else:
+        if same := documents_of_file(name):
+            kinds = ", ".join(f"{each.name} ({each.file})" for each in same)
+            raise refuse(
+                "unknown-table", f"several kinds of file are called {name!r}", remedy=f"name one: {kinds}"
+            )
         near = difflib.get_close_matches(name, [*FRAMES, *(each.name for each in DOCUMENTS)])
         remedy = f"did you mean {', '.join(near)}?" if near else "`roundkit schema` lists them all"
         raise refuse("unknown-table", f"there is no frame and no file {name!r}", remedy=remedy)

@@ -75,7 +75,7 @@ def run(
 
     Exit codes:
         0: every tuple that was to run has run, whatever came of it
-        1: one could not be run, or it was interrupted
+        1: one could not be run, a run of a policy pilot broke, or it was interrupted
 
     Interrupted:
         the running tuple is kept as it is; the same command goes on with the one after it

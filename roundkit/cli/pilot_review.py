@@ -22,9 +22,9 @@ review = Manual(
 
     Examples:
         roundkit pilot review packet ../pilot-01 --all
-        roundkit pilot review start ../pilot-01 7QK3 --reviewer ada
-        roundkit pilot review finish ../pilot-01 7QK3 --reviewer ada --blinded \
-            --judgement accept
+        roundkit pilot review start ../pilot-01 packet-5f0c91d2 --reviewer ada
+        roundkit pilot review finish ../pilot-01 packet-5f0c91d2 --reviewer ada \
+            --judgement accept --blinded
     """,
 )
 pilot.add_typer(review, name="review")
@@ -132,7 +132,7 @@ def packet(
         # Make all of them, and list their codes
         roundkit pilot review packet ../pilot-01 --all
         # Copy one for somebody elsewhere
-        roundkit pilot review packet ../pilot-01 7QK3 --out packet-7QK3
+        roundkit pilot review packet ../pilot-01 packet-5f0c91d2 --out ../packet
     """
     from roundkit.cli.progress import shown_progress
     from roundkit.pilots.packet import all_packets, copy_packet, make_all
@@ -168,7 +168,7 @@ def start(
     """Begin a review: its packet is written where there is none, and its clock runs from now on.
 
     Examples:
-        roundkit pilot review start ../pilot-01 7QK3 --reviewer ada
+        roundkit pilot review start ../pilot-01 packet-5f0c91d2 --reviewer ada
     """
     from roundkit.pilots.review import open_packet, start_review
 
@@ -184,7 +184,7 @@ def pause(pilot_dir: PilotDir, code: Code) -> None:
     """Begin a break: it does not count as active time.
 
     Examples:
-        roundkit pilot review pause ../pilot-01 7QK3
+        roundkit pilot review pause ../pilot-01 packet-5f0c91d2
     """
     _mark(pilot_dir, code, "pause")
 
@@ -194,7 +194,7 @@ def resume(pilot_dir: PilotDir, code: Code) -> None:
     """End a break: active time counts again.
 
     Examples:
-        roundkit pilot review resume ../pilot-01 7QK3
+        roundkit pilot review resume ../pilot-01 packet-5f0c91d2
     """
     _mark(pilot_dir, code, "resume")
 
@@ -214,8 +214,8 @@ def finish(
     r"""End a review; the host's clocks give its active time, or the reason why they do not.
 
     Examples:
-        roundkit pilot review finish ../pilot-01 7QK3 --reviewer ada --blinded \
-            --judgement accept
+        roundkit pilot review finish ../pilot-01 packet-5f0c91d2 --reviewer ada \
+            --judgement accept --blinded
     """
     from roundkit.pilots.packet import find_packet
     from roundkit.pilots.review import finish_review
@@ -247,8 +247,9 @@ def record(
     r"""Record a review whose duration a person states: readable, and never eligible.
 
     Examples:
-        roundkit pilot review record ../pilot-01 7QK3 --reviewer ada --minutes 25 \
-            --judgement reject --not-blinded --note "the file names told it"
+        roundkit pilot review record ../pilot-01 packet-5f0c91d2 --reviewer ada \
+            --minutes 25 --judgement reject --not-blinded \
+            --note "the file names told it"
     """
     from roundkit.pilots.review import open_packet, record_review
 

@@ -21,9 +21,9 @@ def swarmflow(
     """Print the SwarmFlow script of a round's lanes; linted, and for launch.json as its args.
 
     Examples:
-        roundkit swarmflow ../round-01 > round.js
+        roundkit swarmflow ../round-01 > script.py
         # For an engine that somebody else runs: claim one attempt a lane
-        roundkit swarmflow ../round-01 --hand-over round.js
+        roundkit swarmflow ../round-01 --hand-over script.py
     """
     from roundkit.rounds.layout import round_folder
     from roundkit.rounds.swarmflow import hand_over as hand_over_script

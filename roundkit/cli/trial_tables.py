@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundkit.cli.tables import console
-from roundkit.core.text import visible
+from roundkit.core.text import rounded, visible
 from roundkit.host.confine import Boundary, Execution, LimitRecord
 from roundkit.measure.boundary import Grant
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING
@@ -60,7 +60,8 @@ def show_shell_end(ended: Execution) -> None:
 def _show_result(tried: TriedTrial) -> None:
     trial = tried.trial
     metric = tried.stand.bench.spec.metric
-    rows = [(name, ", ".join(f"{value:g}" for value in values)) for name, values in trial.metrics.items()]
+    shown = {name: [rounded(value, 6) for value in values] for name, values in trial.metrics.items()}
+    rows = [(name, ", ".join(values)) for name, values in shown.items()]
     _table("metrics, every repetition", ("metric", "values"), rows)
     if (counted := trial.counted) is not None:
         of = f" of {len(counted.processes)} processes" if counted.processes else ""

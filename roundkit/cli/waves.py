@@ -74,7 +74,7 @@ def draft(wave_dir: WaveDir, under_run: UnderRun = False) -> None:
 
     Exit codes:
         0: the campaign has come to its end, or was asked to stop
-        1: the campaign's draw kept failing
+        1: the campaign's draw kept failing, or no agent of a wave could be started
     """
     from roundkit.waves import stop
     from roundkit.waves.banked import banked_keys
@@ -108,7 +108,12 @@ def gate(
     Examples:
         roundkit waves gate ../campaign-1
         # One wave whose drafts lie there
-        roundkit waves gate ../campaign-1 --only aa
+        roundkit waves gate ../campaign-1 --only 0007
+
+    Exit codes:
+        0: everything that was drafted is gated, or it was asked to stop
+        1: --only or --parked ended with drafts that no gate answered for, or something broke
+        3: refused, with the reason and what would help; nothing of it is lost, and the wave waits
     """
     from roundkit.waves import stop
     from roundkit.waves.folder import open_campaign

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from roundkit.core.text import rounded
+
 PROGRESS_MIME = "application/vnd.roundkit.progress+json"
 """Under this type a notebook's progress says its last line to whoever runs the notebook."""
 PLAIN_EVERY_S = 10.0
@@ -62,7 +64,8 @@ class Standing:
         """Return rate and time left in words, as far as they are known."""
         if self.rate is None or self.left_s is None or self.foresight == "none":
             return []
-        pace = f"{self.rate:.2g} a second" if self.rate >= 1 else f"{1 / self.rate:.2g} s each"
+        each_s = rounded(1 / self.rate, 2)
+        pace = f"{rounded(self.rate, 2)} a second" if self.rate >= 1 else f"{each_s} s each"
         about = "at most about" if self.foresight == "bound" else "about"
         return [pace, f"{about} {duration(self.left_s)} left"] if self.left_s else [pace]
 

@@ -1,4 +1,4 @@
-"""Text that others wrote, made fit to be shown."""
+"""What is shown to people: text that others wrote, made fit for it, and numbers without exponents."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ def visible(text: str) -> str:
         else "\N{REPLACEMENT CHARACTER}"
         for letter in text
     )
+
+
+def rounded(value: float, digits: int) -> str:
+    """Return a number with so many significant digits; a larger one whole: ``160``, not ``1.6e+02``."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text

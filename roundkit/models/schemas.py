@@ -104,7 +104,7 @@ DOCUMENTS = (
     Document("policy-pilot", policy_plan.PolicyDraft, "pilot.yaml, kind: policy", "policy-pilot", "you"),
     Document("policy-plan", policy_plan.PolicyPlan, "plan.json", "policy-pilot"),
     Document("policy-start", policy_run.PolicyStart, "start.json", "policy-pilot"),
-    Document("policy-launch", policy_run.PolicyLaunch, "launched.json", "policy-pilot"),
+    Document("policy-launch", policy_run.PolicyLaunch, "launch.json of a run", "policy-pilot"),
     Document("policy-end", policy_run.PolicyEnd, "end.json", "policy-pilot"),
     Document("policy-run", policy_run.PolicyRunRecord, "record.json", "policy-pilot"),
     Document("policy-decision", policy_run.PolicyDecision, "decision.json", "policy-pilot"),
@@ -169,8 +169,15 @@ def document_named(name: str) -> Document | None:
     for document in DOCUMENTS:
         if document.name == name:
             return document
-    found = [document for document in DOCUMENTS if document.file == name]
+    found = [document for document in DOCUMENTS if document.file == name] or documents_of_file(name)
     return found[0] if len(found) == 1 else None
+
+
+def documents_of_file(file_name: str) -> list[Document]:
+    """Return every kind of file that has a file name, or is a line of it; several kinds share some names."""
+    if "." not in file_name:
+        return []
+    return [each for each in DOCUMENTS if file_name in each.file.replace(",", "").split()]
 
 
 def json_schema(document: Document) -> dict[str, Any]:

@@ -245,7 +245,7 @@ class LedgerRow(Record):
         wall_s: From the first shard's start to this row.
         gate_s: Of the gate alone, prefilter and commit included.
         truncated_turns: Turns that were cut off at their limit.
-        unresolved: Targets that were drafted and not banked.
+        unresolved: Drafts without exactly one owner.
         prefilter: Drafts by status.
         gated: Drafts that came before a gate.
         banked: Targets that it banked.

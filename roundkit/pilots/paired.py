@@ -11,7 +11,7 @@ from roundkit.pilots.folder import PilotFolder, read_plan
 from roundkit.pilots.freeze import freeze_paired
 from roundkit.pilots.interventions import grown_ledgers
 from roundkit.pilots.kinds import Report
-from roundkit.rules.pilot_chain import Chain
+from roundkit.rules.pilot_chain import head_line
 from roundkit.rules.pilot_matrix import order_notes
 
 
@@ -48,12 +48,12 @@ def run(root: Path, only: str | None, setup: str | None, progress: Progress) -> 
     if setup is not None:
         task, _, variant = setup.partition(".")
         record = run_setup(folder, plan, task, variant, progress=progress)
-        return _told([record], _head(standing(folder, plan).chain))
+        return _told([record], head_line(standing(folder, plan).chain, "attempt"))
     records = run_cohort(folder, plan, only=only, progress=progress)
     found = standing(folder, plan)
     left = len(found.open)
     how = f"{left} of {len(plan.schedule)} tuples are left" if left else "every tuple was run"
-    return _told(records, how, _head(found.chain))
+    return _told(records, how, head_line(found.chain, "attempt"))
 
 
 def status(root: Path) -> Report:
@@ -73,15 +73,8 @@ def status(root: Path) -> Report:
     lines += [f"broken chain: {each.where} {each.detail}" for each in found.chain.problems]
     lines += [f"next: {slot.tuple_id}" for slot in found.open[:1]]
     lines += [f"ledger {each.sha256} of {each.attempt}" for each in grown_ledgers(root, found.attempts)]
-    lines.append(_head(found.chain))
+    lines.append(head_line(found.chain, "attempt"))
     return Report(tuple(lines))
-
-
-def _head(chain: Chain) -> str:
-    """Say what to post, so that nobody can rewrite what was run until now."""
-    return (
-        f"head {chain.head}" if chain.head is not None else "head: none, no attempt has a record at its end"
-    )
 
 
 def _told(records: list[TrialRecord], *more: str) -> Report:

@@ -65,6 +65,20 @@ def chain_of(links: Sequence[Link]) -> Chain:
     return Chain(tuple(order), tuple(order.values()), tuple(_problems(links, order, after)))
 
 
+def head_line(chain: Chain, what: str) -> str:
+    """Say which head to post, so that nobody can make anew what was run until now; or why there is none.
+
+    Args:
+        chain: The pilot's chain.
+        what: What its links are called: ``attempt`` or ``run``.
+    """
+    if chain.head is not None:
+        return f"head {chain.head}"
+    if chain.problems:
+        return "head: none, the chain is broken"
+    return f"head: none, {f'the last {what} has no record yet' if chain.order else f'no {what} was started'}"
+
+
 def head_problems(chain: Chain, posted: str) -> list[Disagreement]:
     """Return how a chain is not the one whose head somebody posted; what came later is no problem."""
     if posted in chain.records:

@@ -72,7 +72,7 @@ def test_a_pilot_before_its_first_run_says_so(bench: Bench) -> None:
     bench.run("pilot", "example", "files", expect=0)
     bench.run("pilot", "prepare", "files/pilot.yaml", "--out", "pilot", expect=0)
     ran = bench.run("pilot", "status", "pilot", expect=0)
-    assert "0 of 10 runs started\nnext: S.1\nhead none: the last run has no record\n" in ran.out
+    assert "0 of 10 runs started\nnext: S.1\nhead: none, no run was started\n" in ran.out
     ran = bench.run("pilot", "audit", "pilot", expect=1)
     assert "nothing is decided yet; none was" in ran.out
     assert "None" not in ran.out

@@ -22,6 +22,8 @@ from roundkit.core.progress import PlainProgress, Progress, Standing, duration
         (Standing("step-2", "trials", 7, 26, 7.0), "step-2: 7 of 26 trials, 1 a second, about 19 s left"),
         (Standing("step-2", "trials", 2, 4, 10.0), "step-2: 2 of 4 trials, 5 s each, about 10 s left"),
         (Standing("step-2", "trials", 4, 4, 2.0), "step-2: 4 of 4 trials, 2 a second"),
+        (Standing("all", "pilots", 800, 1600, 5.0), "all: 800 of 1600 pilots, 160 a second, about 5 s left"),
+        (Standing("slow", "tuples", 1, 2, 299.6), "slow: 1 of 2 tuples, 300 s each, about 5 min left"),
         (
             Standing("t", "trials at most", 2, 4, 10.0, "bound"),
             "t: 2 of 4 trials at most, 5 s each, at most about 10 s left",

@@ -35,6 +35,7 @@ REPLACED = (
     Replaced("make test-slow", _CI, f"{_DRY} test-slow"),
     Replaced("make test-clis", f"{_CI}; it installs 900 MB", f"{_DRY} test-clis"),
     Replaced("make lint", _CI, f"{_DRY} lint"),
+    Replaced("make format", "changes what is committed", f"{_DRY} format"),
     Replaced(
         "make test-gpu", "as it is, but for making the environment anew", f"{_MAKE} -o .venv/.ready test-gpu"
     ),
@@ -46,6 +47,9 @@ REPLACED = (
     Replaced("make lock", "asks the package index for new versions of everything", f"{_DRY} lock"),
     Replaced("make evidence", "writes what is committed, in twenty minutes", f"{_DRY} evidence"),
     Replaced("make policy-evidence", "writes what is committed", f"{_DRY} policy-evidence"),
+    Replaced("make waves-evidence", "writes what is committed", f"{_DRY} waves-evidence"),
+    Replaced("make dist", "tests/packaging builds and installs what it builds", f"{_DRY} dist"),
+    Replaced("make example", "tests/slow/test_public_package.py runs what it runs", f"{_DRY} example"),
     Replaced(
         "pip install 'roundkit[cluster]'",
         "the environment of a test stays as it is; pip says whether everything is there",

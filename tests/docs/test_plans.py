@@ -66,6 +66,7 @@ HOMES: dict[tuple[str, str], Home] = {
     ("drivers_command", "id"): _in_lane,
     ("drivers_command", "agent"): lambda part: _in_lane({"harness": "command", **part}),
     ("drivers_command", "usage"): _in_command,
+    ("drivers_swarmflow", "id"): _in_lane,
     ("editor", "format"): _in_campaign,
     ("pilots", "model"): _in_pilot,
     ("pilots", "format"): _whole(FindingsFile),

@@ -19,7 +19,9 @@ import roundkit.models
 from roundkit.analysis.catalog import FRAME_ROWS, FRAMES
 from roundkit.cli.app import app
 from roundkit.core.docstrings import about_attributes, about_class
+from roundkit.core.errors import Refused
 from roundkit.core.yamlfile import plain, read_yaml
+from roundkit.evidence import policy_layout
 from roundkit.models.base import Record
 from roundkit.models.field_words import FIELD_WORDS
 from roundkit.models.pilot_findings import Finding
@@ -106,6 +108,26 @@ def test_schema_prints_the_json_schema_of_a_file_and_its_fields_as_rows() -> Non
     assert "lanes[].budget.micro_usd" in rows
     listed = json.loads(CliRunner().invoke(app, ["schema", "--json"]).output)
     assert {row["name"] for row in listed} == {*FRAMES, *(document.name for document in DOCUMENTS)}
+
+
+@pytest.mark.parametrize(
+    ("file_name", "kinds"),
+    [("pilot.yaml", ["pilot", "policy-pilot"]), ("plan.json", ["pilot-plan", "policy-plan"])],
+)
+def test_a_file_name_of_several_kinds_names_them(file_name: str, kinds: list[str]) -> None:
+    asked = CliRunner().invoke(app, ["schema", file_name])
+    assert isinstance(asked.exception, Refused)
+    refusal = asked.exception.refusals[0]
+    assert f"several kinds of file are called {file_name!r}" in refusal.message
+    assert all(f"{kind} (" in refusal.remedy for kind in kinds)
+
+
+def test_a_file_is_found_by_its_name_even_where_it_holds_lines() -> None:
+    assert schema_named("calls.jsonl") == schema_named("pilot-call")
+    assert schema_named("launch.json") == schema_named("launch")
+    of_a_run = document_named("policy-launch")
+    assert of_a_run is not None
+    assert of_a_run.file.split()[0] == policy_layout.LAUNCH
 
 
 def test_docstrings_speak_of_fields_that_are_there_and_words_are_used() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundkit.rules.pilot_chain import Link, chain_of, head_problems, head_sentence
+from roundkit.rules.pilot_chain import Link, chain_of, head_line, head_problems, head_sentence
 
 
 def link(name: str, previous: str | None, record: str | None = "") -> Link:
@@ -50,3 +50,11 @@ def test_p02_a_head_that_was_posted_is_the_last_or_an_earlier_one() -> None:
     anew = chain_of([*WHOLE[:2], link("c", "B", record="C2")])
     assert anew.problems == ()
     assert [problem.where for problem in head_problems(anew, "C")] == ["chain"]
+
+
+def test_p02_where_there_is_no_head_it_is_said_why() -> None:
+    assert head_line(chain_of(WHOLE), "run") == "head C"
+    assert head_line(chain_of([]), "run") == "head: none, no run was started"
+    running = chain_of([*WHOLE, link("d", "C", record=None)])
+    assert head_line(running, "attempt") == "head: none, the last attempt has no record yet"
+    assert head_line(chain_of(WHOLE[1:]), "run") == "head: none, the chain is broken"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from roundkit.models.verdict import VerdictRecord
 BEGIN, END = "<!-- example:begin -->", "<!-- example:end -->"
 MEASURE = "roundkit measure"
 _ABSENT = "—"
+_WIDTH = 118
+"""Of a line of the page, tables excepted."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def _whole(replayed: Replayed) -> str:
     if not replayed.ledger.rerun:
         return "Nothing was kept, so that nothing was measured once more."
     verdict = replayed.ledger.rerun[-1].verdict
-    return (
+    return _wrapped(
         f"The kept parts together, measured once more against the old release: {percent(verdict.gain)} "
         f"({interval(verdict)}), {milliseconds(verdict.baseline_median)} before and "
         f"{milliseconds(verdict.candidate_median)} after."
@@ -122,7 +125,8 @@ def _sides(ran: Sequence[Ran], machine: Machine) -> str:
     spent = ", ".join(f"`{' '.join(row.command.split()[:2])}` {row.wall_s / 60:.1f}" for row in ran)
     before, after = machine.load_before[0], machine.load_after[0]
     return "\n".join(
-        [
+        _wrapped(line)
+        for line in (
             f"- The whole new release against the old one, by `{MEASURE}`: {whole}.",
             f"- The {differ}.",
             f"- Audits in which every check passed: {audits} of 2.",
@@ -130,7 +134,15 @@ def _sides(ran: Sequence[Ran], machine: Machine) -> str:
             f"- Measured on {machine.date_utc}: {machine.cpu_model}, {machine.cores} cores, Linux "
             f"{machine.kernel}, Python {machine.python}, "
             f"load average {before:.1f} before and {after:.1f} after.",
-        ]
+        )
+    )
+
+
+def _wrapped(line: str) -> str:
+    """Return a sentence, or a row of a list, in lines of the page's width."""
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -12,6 +12,7 @@ from roundkit.pilots.kinds import Report
 from roundkit.pilots.policy.folder import PolicyFolder, open_policy
 from roundkit.pilots.policy.prepare import prepare_policy
 from roundkit.pilots.policy.run import run_policy, run_sentence
+from roundkit.rules.pilot_chain import head_line
 from roundkit.rules.policy_decision import equal_arms_say_faster
 
 
@@ -70,7 +71,7 @@ def _standing(pilot: PolicyFolder) -> tuple[str, ...]:
     count = f"{pilot.plan.pilot_id}: {total - len(waiting)} of {total} runs started"
     chain = pilot.chain()
     broken = (f"broken chain: {each.where} {each.detail}" for each in chain.problems)
-    head = f"head {chain.head or 'none: the last run has no record'}"
     decided = pilot.root / layout.DECISION
     digest = [f"decision.json {digest_file(decided)}"] if decided.is_file() else []
-    return (count, *broken, *(f"next: {slot.run_id}" for slot in waiting[:1]), head, *digest)
+    following = (f"next: {slot.run_id}" for slot in waiting[:1])
+    return (count, *broken, *following, head_line(chain, "run"), *digest)
