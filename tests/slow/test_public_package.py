@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,11 @@ PARTS = ["grammar", "versions", "requirements", "everything else"]
 def test_d08_the_page_of_two_releases_of_a_public_package_in_few_pairs(open_folder: Path) -> None:
     page = open_folder / "example.md"
     shutil.copy(ROOT / "docs" / "example.md", page)
-    (open_folder / "templates").symlink_to(ROOT / "templates")
+    shutil.copytree(ROOT / "templates", open_folder / "templates")
+    bench = open_folder / "templates/releases/packaging/bench.py"
+    asked, fewer = re.subn(r"(\w+): (\d+)0(?=[,}])", r"\1: \2", bench.read_text())
+    assert fewer == 5, "a tenth of the questions of each kind"
+    bench.write_text(asked)
     done = subprocess.run(
         [sys.executable, "-m", "worked_example", "--page", page, "--place", open_folder, "--pairs", "6"],
         capture_output=True, text=True, check=False,
@@ -46,4 +51,4 @@ def test_d08_the_page_of_two_releases_of_a_public_package_in_few_pairs(open_fold
         assert (open_folder / "build/example" / name / "report.html").stat().st_size > 100_000
     written = page.read_text().partition(BEGIN)[2].partition(END)[0]
     assert all(part in written for part in PARTS)
-    assert "load average" in written
+    assert "load average" in " ".join(written.split())
