@@ -49,10 +49,10 @@ example: $(READY) ## Replay two releases of a public package, and write docs/exa
 	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python -m worked_example
 
 test: $(READY) ## Run the tests (minutes)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not clis and not gpu"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not clis and not gpu"
 
 test-slow: $(READY) ## Run the long tests (crash loops, whole demo rounds)
-	@$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist worksteal -m slow
+	@$(BIN)/python -m pytest -n $(LONG_WORKERS) -m slow
 
 test-clis: $(READY) ## Run the real agents against a stub provider (installs them: some 900 MB in build/clis)
 	@PYTHONPATH=tests $(BIN)/python -m clis.install build/clis
