@@ -292,6 +292,7 @@ def test_a_request_that_is_not_the_run_that_it_says_it_is_is_refused(
     ],
     ids=["empty", "no-text", "missing-field", "no-bytes", "cut-off", "no-number"],
 )
+@pytest.mark.slow
 def test_an_answer_that_cannot_be_read_is_an_infrastructure_breakage(
     running: Cluster, world: World, open_pool: OpenPool, answer: str
 ) -> None:

@@ -32,6 +32,7 @@ def test_m13_the_count_is_of_the_candidates_process_and_stands_raw_in_the_record
     assert more > small + 20_000 * 10
 
 
+@pytest.mark.slow
 def test_m13_work_in_children_is_counted(world: World) -> None:
     bare(world)
     heavy = "total = 0\nfor n in range(100_000): total += n\n"
@@ -175,6 +176,7 @@ ATTACKS = {
 HARMLESS = ("kills itself in a child",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_m13_fault_08_a_count_that_the_candidate_wrote_is_not_believed(world: World, attack: str) -> None:
     """Whatever an attack does, either the trial is the candidate's failure, or the count is the true one."""
@@ -189,6 +191,7 @@ def test_m13_fault_08_a_count_that_the_candidate_wrote_is_not_believed(world: Wo
         assert trial.value is None
 
 
+@pytest.mark.slow
 def test_m13_options_left_in_the_checkout_or_the_environment_change_nothing(world: World) -> None:
     bare(world)
     options = "--trace-children=no\n--trace-children-skip=*\n--child-silent-after-fork=yes\n"

@@ -28,6 +28,9 @@ COOL = {"readings": {"temperature_c": 40.0}}
 LIMITS = {"max_temperature_c": 60}
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def evidence() -> Iterator[Path]:
     """The evidence of a round whose device was hot for one experiment, and whose L3 handed over rubbish."""

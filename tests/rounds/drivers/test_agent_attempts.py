@@ -34,8 +34,10 @@ from roundkit.store import open_store
 from ..conftest import intake_of
 from .conftest import Alone
 
-BOTH = pytest.mark.parametrize("harness", ["claude", "codex"])
-EVERY = pytest.mark.parametrize("harness", ["claude", "codex", "command"])
+_OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("codex", "command")]
+"""They go the same way but for how they are spoken to."""
+BOTH = pytest.mark.parametrize("harness", ["claude", *_OTHERS[:1]])
+EVERY = pytest.mark.parametrize("harness", ["claude", *_OTHERS])
 PRICES = {"input": 1_000_000, "cached_input": 100_000, "cache_write": 0, "output": 10_000_000}
 """One answer of a stub, by this list: 100 + 4 + 500 micro-USD."""
 
