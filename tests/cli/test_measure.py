@@ -346,8 +346,11 @@ def test_m12_ctrl_c_leaves_a_sentence_no_process_and_no_lease(bench: Bench) -> N
 
 @pytest.mark.slow
 def test_m12_ctrl_c_twice_ends_it_at_once_and_the_next_one_tidies_up(bench: Bench) -> None:
+    own = f"sleep 600.{os.getpid()}"  # no other test's, which may run beside this one
+    for side in ("a", "b"):
+        (bench.root / side / "sleep-long.sh").write_text(f"exec {own}\n")
     measuring = bench.start("measure", "a", "b", "--benchmark", "/bin/sh sleep-long.sh")
-    while not sleeping("sleep 600.25"):
+    while not sleeping(own):
         assert measuring.poll() is None
         time.sleep(0.05)
     for _ in range(2):
@@ -355,7 +358,7 @@ def test_m12_ctrl_c_twice_ends_it_at_once_and_the_next_one_tidies_up(bench: Benc
         wait_for_line(measuring, "stop")
     measuring.communicate(timeout=300)
     assert measuring.returncode == 1
-    while sleeping("sleep 600.25"):
+    while sleeping(own):
         time.sleep(0.05)
     assert not holders(bench.leases)
     bench.run("measure", "a", "b", *BENCHMARK, *METRIC, *SIX, expect=1)
