@@ -5,9 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Most tests wait for processes of their own, so that more of them run than there are cores; long ones wait less.
+# Most tests wait for processes of their own, so that twice the cores are kept busy; long ones fill a core each.
 WORKERS ?= 4
-LONG_WORKERS ?= 3
+LONG_WORKERS ?= 2
 DEMO ?= build/demo
 KILLS ?= 200
 SEED ?= 1

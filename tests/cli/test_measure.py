@@ -320,6 +320,14 @@ def sleeping(script: str) -> list[str]:
     return found
 
 
+def own_sleep(bench: Bench, script: str, seconds: str) -> str:
+    """Have a script of both checkouts sleep by a command that is no other test's, and return the command."""
+    own = f"sleep {seconds}{os.getpid():07}"
+    for side in ("a", "b"):
+        (bench.root / side / script).write_text(f"{own}\n")
+    return own
+
+
 def wait_for_line(process: subprocess.Popen[str], said: str) -> None:
     assert process.stderr is not None
     while said not in (line := process.stderr.readline()):
@@ -327,9 +335,10 @@ def wait_for_line(process: subprocess.Popen[str], said: str) -> None:
 
 
 def test_m12_ctrl_c_leaves_a_sentence_no_process_and_no_lease(bench: Bench) -> None:
+    own = own_sleep(bench, "sleep.sh", "0.4")
     measuring = bench.start("measure", "a", "b", "--benchmark", "/bin/sh sleep.sh", "--json", "c.json")
     wait_for_line(measuring, "measuring at most")
-    while not sleeping("sleep 0.4"):
+    while not sleeping(own):
         assert measuring.poll() is None
         time.sleep(0.01)
     assert holders(bench.leases)
@@ -338,7 +347,7 @@ def test_m12_ctrl_c_leaves_a_sentence_no_process_and_no_lease(bench: Bench) -> N
     assert measuring.returncode == 1
     assert "stopped by hand; nothing was kept" in said
     assert "Traceback" not in said
-    assert not sleeping("sleep 0.4")
+    assert not sleeping(own)
     assert not holders(bench.leases)
     assert not list(bench.temporary.iterdir())
     assert not (bench.root / "c.json").exists()
@@ -346,9 +355,7 @@ def test_m12_ctrl_c_leaves_a_sentence_no_process_and_no_lease(bench: Bench) -> N
 
 @pytest.mark.slow
 def test_m12_ctrl_c_twice_ends_it_at_once_and_the_next_one_tidies_up(bench: Bench) -> None:
-    own = f"sleep 600.{os.getpid()}"  # no other test's, which may run beside this one
-    for side in ("a", "b"):
-        (bench.root / side / "sleep-long.sh").write_text(f"exec {own}\n")
+    own = own_sleep(bench, "sleep-long.sh", "600.25")
     measuring = bench.start("measure", "a", "b", "--benchmark", "/bin/sh sleep-long.sh")
     while not sleeping(own):
         assert measuring.poll() is None
