@@ -42,10 +42,10 @@ def clock_problems(runs: Sequence[RunMaterial]) -> Iterator[Disagreement]:
         yield from _order_problems(before, launch)
         yield from _order_problems(launch, experiments or ends)
         yield from _order_problems(experiments, ends)
-        known = {pair.boot_id for _, pair in (*launch, *ends)}
-        if launch and ends and len(known) == 1:
-            for where, pair in experiments:
-                if pair.boot_id not in known:
+        # A run that came to its end is of one process; of one that broke, a later one may have noted it.
+        if launch and run.end is not None and run.end.process == "completed":
+            for where, pair in (*experiments, *ends):
+                if pair.boot_id != launch[0][1].boot_id:
                     yield Disagreement(where, f"is of another start of the host than its run, {pair.boot_id}")
         before = ends or launch or before
 

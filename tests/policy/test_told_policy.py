@@ -31,6 +31,8 @@ def later(clock: Any, by_us: int = LATER_US) -> None:
 LIES: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "an experiment of another start of the host": (
         RERUN, lambda record: record["ended_clock"].update(boot_id="another"), "is of another start"),
+    "an end of another start of the host": (
+        f"{RUN}/end.json", lambda record: record["clock"].update(boot_id="another"), "is of another start"),
     "an experiment after the end of its run": (
         RERUN, lambda record: later(record["ended_clock"]), BEFORE),
     "an experiment before its launch": (
