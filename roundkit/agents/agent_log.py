@@ -85,11 +85,10 @@ class BoundedLog:
         """Write the end of the log and return what is known of it."""
         tail = b"".join(self._tail)
         tail = tail[len(tail) - min(len(tail), self._tail_bytes) :]
-        left_out = self.total_bytes - self._written - len(tail)
-        if left_out:
-            self._file.write(f"\n[… {left_out} bytes left out …]\n".encode())
+        kept = self._written + len(tail)
+        told = LogDigest(sha256=self._digest.hexdigest(), bytes=self.total_bytes, kept_bytes=kept)
+        self._file.write(told.notice.encode())
         self._file.write(tail)
         os.fsync(self._file.fileno())
         self._file.close()
-        kept = self._written + len(tail)
-        return LogDigest(sha256=self._digest.hexdigest(), bytes=self.total_bytes, kept_bytes=kept)
+        return told

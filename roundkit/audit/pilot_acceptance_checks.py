@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.pilot_material import PilotMaterial
+from roundkit.audit.pilot_time_checks import replay_problems
 from roundkit.evidence import pilot_layout as layout
 from roundkit.evidence.problem import EvidenceProblem
 from roundkit.models.pilot_cohort import Observation
@@ -34,11 +35,12 @@ def _acceptance_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         computed = acceptance_of(acceptance.candidate_sha256, acceptance.checks)
         if computed != acceptance:
             yield differs(row.tuple_id, "acceptance", _in_words(acceptance), _in_words(computed))
-        yield from _reason_problems(row.tuple_id, acceptance)
+        yield from _result_problems(material, row, acceptance)
         found = row.files.candidate_sha256 if row.files is not None else None
         if found != acceptance.candidate_sha256:
             yield differs(row.tuple_id, "the archived candidate", acceptance.candidate_sha256, found)
-        yield from _replay_problems(row)
+        yield from _replay_problems(material, row)
+        yield from replay_problems(row)
     yield from _stray_replays(material)
 
 
@@ -46,22 +48,34 @@ def _in_words(acceptance: Acceptance) -> str:
     return acceptance.outcome + (f" ({acceptance.reason})" if acceptance.reason else "")
 
 
-def _reason_problems(where: str, acceptance: Acceptance) -> Iterator[Disagreement]:
+def _result_problems(
+    material: PilotMaterial, row: Observation, acceptance: Acceptance
+) -> Iterator[Disagreement]:
+    """Yield results that cannot be: without a reason or an output, or of a check that cannot be made here."""
+    frozen = {check.id: check for check in material.plan.task(row.slot.task).task.checks}
     for check in acceptance.checks:
         if (check.outcome == "unavailable") != (check.reason is not None):
             yield Disagreement(
-                where, f"check {check.check} is {check.outcome} with the reason {check.reason}"
+                row.tuple_id, f"check {check.check} is {check.outcome} with the reason {check.reason}"
             )
+        outputs = (check.stdout_sha256, check.stderr_sha256)
+        if check.outcome != "unavailable" and None in outputs:
+            yield Disagreement(
+                row.tuple_id, f"check {check.check} is {check.outcome} without what it printed"
+            )
+        wanted = frozen[check.check].unavailable if check.check in frozen else None
+        if wanted is not None and (check.reason, *outputs) != (wanted, None, None):
+            yield differs(row.tuple_id, f"check {check.check}", check.reason or check.outcome, wanted)
 
 
-def _replay_problems(row: Observation) -> Iterator[Disagreement]:
+def _replay_problems(material: PilotMaterial, row: Observation) -> Iterator[Disagreement]:
     acceptance = row.record.acceptance if row.record is not None else None
     if not row.replays:
         yield Disagreement(
             row.tuple_id, "[not-replayed] acceptance was never decided again: roundkit pilot replay"
         )
     for replay in row.replays:
-        yield from _reason_problems(row.tuple_id, replay.acceptance)
+        yield from _result_problems(material, row, replay.acceptance)
         again = replay.acceptance
         if acceptance_of(again.candidate_sha256, again.checks) != again:
             yield Disagreement(row.tuple_id, "a replay's acceptance does not follow from its checks")

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.pilot_material import PilotMaterial
+from roundkit.audit.pilot_packet_checks import packet_problems
+from roundkit.audit.pilot_time_checks import duration_problems, review_problems
 from roundkit.audit.pilot_usage_checks import read_again, usage_problems, whole_stream
 from roundkit.evidence import pilot_layout as layout
-from roundkit.models.agent_run import AgentRun
+from roundkit.models.agent_run import AgentRun, LogDigest
 from roundkit.models.pilot_cohort import Observation
 from roundkit.models.pilot_trial import TrialRecord
 from roundkit.rules.pilot_outcome import process_outcome
@@ -28,7 +30,9 @@ def check_agents(material: PilotMaterial) -> list[Check]:
 
 def check_reviews(material: PilotMaterial) -> list[Check]:
     """Check that nothing of a review is gone, and that none contradicts itself."""
-    found = (problem for row in material.cohort.observations for problem in _review_problems(row))
+    rows = material.cohort.observations
+    found = [problem for row in rows for problem in (*_review_problems(row), *review_problems(material, row))]
+    found += packet_problems(material)
     count = sum(row.review is not None for row in material.cohort.observations)
     return conclude("reviews", found, f"{count} reviews, each with everything that it began with")
 
@@ -42,6 +46,9 @@ def _agent_problems(material: PilotMaterial) -> Iterator[Disagreement]:
             yield Disagreement(row.tuple_id, "an agent without its time, or a time without an agent")
         if (record.acceptance is None) != (record.validation_ms is None):
             yield Disagreement(row.tuple_id, "an acceptance without its time, or a time without one")
+        problems = duration_problems(material.plan, record)
+        yield from (Disagreement(row.tuple_id, problem) for problem in problems)
+        yield from (Disagreement(row.tuple_id, problem) for problem in _process_problems(record))
         if record.agent is not None:
             yield from (
                 Disagreement(row.tuple_id, problem) for problem in _run_problems(record, record.agent)
@@ -50,6 +57,21 @@ def _agent_problems(material: PilotMaterial) -> Iterator[Disagreement]:
             if stream is not None:
                 problems = usage_problems(material.plan.model, record.agent, stream)
                 yield from (Disagreement(row.tuple_id, problem) for problem in problems)
+
+
+def _process_problems(record: TrialRecord) -> Iterator[str]:
+    """Yield ends that no runner writes down for an attempt that was interrupted, or a gateway that broke."""
+    if record.ended_utc is None and record.process != "aborted":
+        yield f"its process is {record.process}, and nobody knows when it ended"
+    if record.agent is None:
+        return
+    process, detail = process_outcome(record.agent, None)
+    if record.process == "aborted":
+        yield "it was aborted, and its agent came to its end"
+    elif record.process != process and not record.detail:
+        yield f"its process is {record.process}, its agent's end {process}, and nothing says why"
+    elif record.process == process != "error" and record.detail != detail:
+        yield f"it says of its end: {record.detail!r}, and its agent: {detail!r}"
 
 
 def _run_problems(record: TrialRecord, agent: AgentRun) -> Iterator[str]:
@@ -66,7 +88,7 @@ def _run_problems(record: TrialRecord, agent: AgentRun) -> Iterator[str]:
     files = {file.path: file for file in record.files}
     for name, log in ((layout.STDOUT, agent.stdout), (layout.STDERR, agent.stderr)):
         kept = files.get(name)
-        if kept is not None and kept.size != log.kept_bytes:
+        if kept is not None and kept.size != _size(name, log, kept.size):
             yield f"{name} has {kept.size} bytes, the record says {log.kept_bytes}"
         if log.kept_bytes > log.bytes or (name in record.truncated) != (log.kept_bytes < log.bytes):
             yield f"{name} is cut off, or said to be, where it is not"
@@ -74,6 +96,13 @@ def _run_problems(record: TrialRecord, agent: AgentRun) -> Iterator[str]:
     is_whole = whole is not None and agent.stdout.kept_bytes == agent.stdout.bytes
     if whole is not None and is_whole and whole.sha256 != agent.stdout.sha256:
         yield f"{layout.STDOUT} is not the stream of which the record has the digest"
+
+
+def _size(name: str, log: LogDigest, stands: int) -> int:
+    """Return the size of a stream's file by its record; what is no text is longer in standard error."""
+    if name == layout.STDOUT:
+        return log.kept_bytes + len(log.notice.encode())
+    return stands if log.kept_bytes == log.bytes <= stands else log.kept_bytes
 
 
 def _review_problems(row: Observation) -> Iterator[Disagreement]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.pilot_ledger_checks import ledger_problems
 from roundkit.audit.pilot_material import PilotMaterial, findings_of, read_or_none
+from roundkit.audit.pilot_time_checks import authority_problems, order_problems
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.files import tree_digest
 from roundkit.evidence import pilot_layout as layout
@@ -65,7 +66,8 @@ def check_chain(material: PilotMaterial) -> list[Check]:
     """
     chain = material.chain
     agreed = f"{len(chain.order)} attempts, each names the record before it; head {chain.head or 'none yet'}"
-    return conclude("chain", [*chain.problems, *ledger_problems(material)], agreed)
+    found = [*chain.problems, *ledger_problems(material), *order_problems(material)]
+    return conclude("chain", found, agreed)
 
 
 def check_archives(material: PilotMaterial) -> list[Check]:
@@ -79,12 +81,6 @@ def check_sameness(material: PilotMaterial) -> list[Check]:
     return conclude(
         "sameness", _sameness_problems(material), "one model configuration and policy in every tuple"
     )
-
-
-def check_calls(material: PilotMaterial) -> list[Check]:
-    """Check the numbers of calls against the calls that the wire shows."""
-    count = sum(len(row.gateway) for row in material.cohort.observations)
-    return conclude("calls", _call_problems(material), f"{count} calls, each as the wire shows it")
 
 
 def check_eligibility(material: PilotMaterial) -> list[Check]:
@@ -131,6 +127,9 @@ def _plan_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         yield differs(layout.PLAN, "schedule_sha256", plan.schedule_sha256, schedule_digest(plan.schedule))
     if plan.provenance == "model" and plan.authorization is None:
         yield Disagreement(layout.PLAN, "a model was asked without an authorization")
+    if plan.provenance != plan.model.agent.provenance:
+        yield differs(layout.PLAN, "provenance", plan.provenance, plan.model.agent.provenance)
+    yield from authority_problems(material)
 
 
 def _input_problems(material: PilotMaterial) -> Iterator[Disagreement]:
@@ -193,6 +192,9 @@ def _archive_problems(material: PilotMaterial) -> Iterator[Disagreement]:
             if reader.names(folder):
                 yield Disagreement(folder, f"[{problem.refusals[0].code}] {problem.refusals[0].message}")
             continue
+        paths = [file.path for file in record.files]
+        if paths != sorted(set(paths)):
+            yield Disagreement(f"{folder}/{layout.RECORD}", "does not list its files once, in their order")
         listed = {file.path: file for file in record.files}
         there = reader.digests(folder)
         for name in sorted(listed.keys() | there.keys()):
@@ -220,16 +222,6 @@ def _sameness_problems(material: PilotMaterial) -> Iterator[Disagreement]:
         reported = row.agent.usage.model
         if reported is not None and plan.model.model is not None and reported != plan.model.model:
             yield differs(row.tuple_id, "the model that the tool reports", reported, plan.model.model)
-
-
-def _call_problems(material: PilotMaterial) -> Iterator[Disagreement]:
-    for row in material.cohort.observations:
-        if not row.gateway:
-            continue  # none, or none that agree with the wire, which eligibility says
-        failed = sum(call.exit_code != 0 for call in row.gateway)
-        if (row.calls, row.failed_calls) != (len(row.gateway), failed):
-            stands = f"{row.calls} calls, {row.failed_calls} failed"
-            yield differs(row.tuple_id, "record.json", stands, f"{len(row.gateway)} calls, {failed} failed")
 
 
 def _finding_problems(material: PilotMaterial) -> Iterator[Disagreement]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from roundkit.audit import pilot_acceptance_checks, pilot_agent_checks, pilot_checks
+from roundkit.audit import pilot_acceptance_checks, pilot_agent_checks, pilot_call_checks, pilot_checks
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
 from roundkit.audit.guard import BROKEN, failures, guarded
 from roundkit.audit.head_check import posted_head
@@ -25,7 +25,7 @@ _FAMILIES: tuple[tuple[str, Callable[[PilotMaterial], list[Check]]], ...] = (
     ("chain", pilot_checks.check_chain),
     ("archives", pilot_checks.check_archives),
     ("sameness", pilot_checks.check_sameness),
-    ("calls", pilot_checks.check_calls),
+    ("calls", pilot_call_checks.check_calls),
     ("agents", pilot_agent_checks.check_agents),
     ("reviews", pilot_agent_checks.check_reviews),
     ("acceptance", pilot_acceptance_checks.check_acceptance),

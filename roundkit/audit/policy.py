@@ -11,6 +11,7 @@ from pathlib import Path
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
 from roundkit.audit.guard import failures, guarded
 from roundkit.audit.head_check import posted_head
+from roundkit.audit.policy_clocks import clock_problems
 from roundkit.audit.policy_material import PolicyMaterial, RunMaterial, read_policy
 from roundkit.audit.policy_rounds import check_rounds
 from roundkit.core.canonical import digest_bytes
@@ -201,7 +202,8 @@ def _clock(run: RunMaterial) -> Iterator[Disagreement]:
 
 
 def _check_runs(material: PolicyMaterial) -> list[Check]:
-    found = []
+    by_name = {run.slot.run_id: run for run in material.runs}
+    found = list(clock_problems([by_name[name] for name in _chain(material).order]))
     for run in material.runs:
         if run.end is None or run.record is None:
             continue

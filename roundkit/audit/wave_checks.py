@@ -1,22 +1,30 @@
-"""The checks of a wave campaign's drafting: draws, shares, requests, and how many workers followed."""
+"""The checks of a wave campaign's drafting: shares, requests, and how many workers followed."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import get_args
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.wave_material import CampaignMaterial, WaveMaterial
+from roundkit.audit.wave_time_checks import tail_utc
 from roundkit.core.clock import is_expired
 from roundkit.evidence import wave_layout as layout
-from roundkit.models.wave_records import Key, Shard, ShardEnd
+from roundkit.host.confine import EndReason
+from roundkit.models.wave_records import Shard, ShardEnd
 from roundkit.models.wave_traffic import RequestEvent, WaveTraffic
-from roundkit.rules.wave_draw import answer_problem, wave_micro_usd
+from roundkit.rules.wave_caps import beyond, caps_of
+from roundkit.rules.wave_draw import wave_micro_usd
 from roundkit.rules.wave_shards import deal
 from roundkit.rules.wave_traffic import Memory, traffic_of, use_of
 from roundkit.rules.wave_workers import decide, next_workers
 
 _BY_ITSELF = "exited"
+_LOST, _NOT_STARTED, _BUDGET = "lost", "not-started", "budget"
+_REASONS = frozenset({*get_args(EndReason), _LOST, _NOT_STARTED, _BUDGET})
+_TAKEN_WITHIN = timedelta(seconds=10)
+"""The drafter has taken the last events of a shard so soon after its end; until then, its agent's are its."""
 _COUNTS = ("requests", "platform_429", "provider_429", "longest_429_minutes", "truncated")
 
 
@@ -27,12 +35,6 @@ def check_campaign(material: CampaignMaterial) -> list[Check]:
         *conclude("plan", _plan_problems(material), f"canonical bytes, SHA-256 {digest}"),
         *conclude("authority", _authority_problems(material), "nothing was drawn beyond what was authorized"),
     ]
-
-
-def check_draws(material: CampaignMaterial) -> list[Check]:
-    """Check every wave's targets against the plan's limits, and what was drawn before."""
-    drawn = sum(len(each.wave.targets) for each in material.waves)
-    return conclude("draws", _draw_problems(material), f"{drawn} targets in {len(material.waves)} waves")
 
 
 def check_shards(material: CampaignMaterial) -> list[Check]:
@@ -85,48 +87,6 @@ def _authority_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
             )
 
 
-def _draw_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
-    plan = material.plan.plan
-    before: set[Key] = set()
-    tags = [each.tag for each in material.waves]
-    if tags != [f"{number:04d}" for number in range(1, len(tags) + 1)]:
-        yield Disagreement(layout.WAVES, f"waves are not numbered from 0001 without a gap: {', '.join(tags)}")
-    if plan.waves is not None and len(tags) > plan.waves:
-        yield differs(layout.WAVES, "waves", len(tags), f"at most {plan.waves}")
-    for each in material.waves:
-        wave, where = each.wave, f"{each.where}/{layout.WAVE}"
-        yield from _limit_problems(material, each, where)
-        keys = {target.key for target in wave.targets}
-        if wave.retried != len(keys & before):
-            yield differs(where, "retried", wave.retried, len(keys & before))
-        before |= keys
-        if wave.drawn_utc < material.plan.frozen_utc:
-            yield Disagreement(where, "was drawn before the plan was frozen")
-
-
-def _limit_problems(material: CampaignMaterial, each: WaveMaterial, where: str) -> Iterator[Disagreement]:
-    plan, targets = material.plan.plan, each.wave.targets
-    band = next((one for one in plan.bands if one.id == each.wave.band), None)
-    if band is None or each.wave.lever_set not in {one.id for one in plan.lever_sets}:
-        yield Disagreement(where, "is of a band or lever set that the plan does not have")
-    elif not all(band.holds(target.size) for target in targets):
-        yield Disagreement(where, f"has a target that is not of band {band.id}")
-    if problem := answer_problem(targets):
-        yield Disagreement(where, problem)
-    groups = {target.group for target in targets}
-    if excluded := sorted(groups & set(plan.excluded_groups)):
-        yield Disagreement(where, f"has targets of excluded groups: {', '.join(excluded)}")
-    for what, count, most in (
-        ("targets", len(targets), plan.targets),
-        ("groups", len(groups), plan.most_groups),
-    ):
-        if count > most:
-            yield differs(where, what, count, f"at most {most}")
-    families = Counter(target.family for target in targets if target.family is not None)
-    if plan.one_per_family and (twice := [name for name, count in families.items() if count > 1]):
-        yield Disagreement(where, f"has several of one family: {', '.join(twice)}")
-
-
 def _shard_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
     plan = material.plan.plan
     for each in material.waves:
@@ -165,11 +125,34 @@ def _end_problems(
         yield Disagreement(f"{where}/{layout.END}", "it ended before it started")
     if (end.end_reason == _BY_ITSELF) != (end.exit_code is not None):
         yield Disagreement(f"{where}/{layout.END}", "its exit code and the reason of its end disagree")
-    use = use_of(material.events_of.get((shard.tag, shard.index), ()))
+    events = material.events_of.get((shard.tag, shard.index), ())
+    if problem := _reason_problem(material, shard, end, events):
+        yield Disagreement(f"{where}/{layout.END}", problem)
+    use = use_of(events)
     for name in ("turns", "truncated_turns", "tokens", "micro_usd"):
         stands, follows = getattr(end, name), getattr(use, name)
         if stands != follows:
             yield differs(f"{where}/{layout.END}", name, stands, follows)
+
+
+def _reason_problem(
+    material: CampaignMaterial, shard: Shard, end: ShardEnd, events: Sequence[RequestEvent]
+) -> str | None:
+    """Say why an agent cannot have ended for what its record says; None where it can."""
+    if end.end_reason not in _REASONS:
+        return f"it ended for {end.end_reason}, which is no reason to end"
+    if end.end_reason == _NOT_STARTED and events:
+        return f"its agent was never started, and told of {len(events)} requests"
+    if end.end_reason == _BUDGET:
+        plan = material.plan.plan
+        lever = next(each.wave.lever_set for each in material.waves if each.tag == shard.tag)
+        caps = caps_of(plan, next(one for one in plan.lever_sets if one.id == lever), len(shard.targets))
+        turns = sum(event.event == "answer" for event in events)
+        if beyond(caps, turns=turns, micro_usd=sum(event.micro_usd or 0 for event in events)) is None:
+            return (
+                f"it ended at its caps, {caps.turns} turns and {caps.micro_usd} micro-USD, and told of less"
+            )
+    return None
 
 
 def _hand_problems(each: WaveMaterial, dealt: int) -> Iterator[Disagreement]:
@@ -187,7 +170,12 @@ def _hand_problems(each: WaveMaterial, dealt: int) -> Iterator[Disagreement]:
     if len(each.shards) != dealt:
         yield differs(each.where, "shards that were started", len(each.shards), dealt)
     late = sum(end is None or end.ended_utc > drafted.handed_utc for _, end in each.shards.values())
-    if drafted.running > late or (not drafted.running and late):
+    # Of an agent that was lost, the last sign is no end; one that has just ended stands among those that run.
+    maybe = sum(
+        end is None or end.end_reason == _LOST or end.ended_utc > drafted.handed_utc - _TAKEN_WITHIN
+        for _, end in each.shards.values()
+    )
+    if drafted.running > maybe or (not drafted.running and late):
         yield differs(where, "running", drafted.running, late)
     if not each.wave.drawn_utc <= drafted.began_utc <= drafted.handed_utc:
         yield Disagreement(where, "the wave was not drawn, begun and handed on in this order")
@@ -208,15 +196,14 @@ def _worker_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
             if stands != follows:
                 yield differs(where, name, stands, follows)
         yield from _traffic_problems(material, each, each.step.traffic, where, whole=False)
+        yield from _least_problems(material, each, each.step.traffic, where)
 
 
 def _request_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
-    shards = {
-        (each.tag, number): shard for each in material.waves for number, (shard, _) in each.shards.items()
-    }
+    shards = {(each.tag, number): shard for each in material.waves for number, shard in each.shards.items()}
     for number, event in enumerate(material.events, 1):
-        shard = shards.get((event.tag, event.shard))
-        if problem := _event_problem(shard, event):
+        shard, end = shards.get((event.tag, event.shard), (None, None))
+        if problem := _event_problem(shard, end, event):
             yield Disagreement(f"{layout.EVENTS}: line {number}", problem)
     for each in material.waves:
         where = f"{each.where}/{layout.TRAFFIC}"
@@ -226,13 +213,17 @@ def _request_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
             yield Disagreement(where, "is missing, and the wave was handed on")
 
 
-def _event_problem(shard: Shard | None, event: RequestEvent) -> str | None:
+def _event_problem(shard: Shard | None, end: ShardEnd | None, event: RequestEvent) -> str | None:
     if shard is None:
         return f"is of shard {event.shard} of wave {event.tag}, which was never started"
     if event.model != shard.model:
         return f"is of model {event.model}, and its shard has {shard.model}"
     if event.at_s < shard.started_utc.timestamp():
         return "is from before its shard was started"
+    # Nobody saw when an agent that was lost did its last.
+    ended = None if end is None or end.end_reason == _LOST else end.ended_utc + _TAKEN_WITHIN
+    if ended is not None and event.at_s > ended.timestamp():
+        return "is from after its shard had ended"
     return None
 
 
@@ -256,3 +247,25 @@ def _traffic_problems(
     for model, counts in stands.by_model.items():
         if any(one > most for one, most in zip(counts, follows.by_model.get(model, (0, 0)), strict=True)):
             yield differs(where, f"by_model of {model}", counts, f"at most {follows.by_model.get(model)}")
+
+
+def _least_problems(
+    material: CampaignMaterial, each: WaveMaterial, stands: WaveTraffic, where: str
+) -> Iterator[Disagreement]:
+    """A decision knows of all requests of shards that had ended before it, and of no more than came later."""
+    if each.traffic is not None and stands.bad_lines > each.traffic.bad_lines:
+        yield differs(where, "bad_lines", stands.bad_lines, f"at most {each.traffic.bad_lines}")
+    tail = tail_utc(material, each)
+    ended = {
+        number
+        for number, (_, end) in each.shards.items()
+        if end is not None and end.end_reason != _LOST and tail and end.ended_utc <= tail - _TAKEN_WITHIN
+    }
+    known = [event for event in material.wave_events(each.tag) if event.shard in ended]
+    least = traffic_of(known, bad_lines=0, memory=Memory(None, None))
+    for name in _COUNTS:
+        if getattr(stands, name) < getattr(least, name):
+            yield differs(where, name, getattr(stands, name), f"at least {getattr(least, name)}")
+    for model, counts in least.by_model.items():
+        if any(one < some for one, some in zip(stands.by_model.get(model, (0, 0)), counts, strict=True)):
+            yield differs(where, f"by_model of {model}", stands.by_model.get(model), f"at least {counts}")

@@ -1,14 +1,20 @@
-"""The checks of a wave campaign's ledger: each row from the records of its wave, and what did not bank."""
+"""The checks of a wave campaign's ledger: each row from the plan and the records of its wave."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.wave_material import CampaignMaterial, WaveMaterial
+from roundkit.audit.wave_time_checks import CLOCK
 from roundkit.evidence import wave_layout as layout
-from roundkit.models.wave_records import LedgerRow, Rejected
+from roundkit.models.wave_calls import PrefilterResult
+from roundkit.models.wave_plan import WaveDraft
+from roundkit.models.wave_records import LedgerRow
+
+_STATUSES = frozenset(get_args(PrefilterResult.model_fields["status"].annotation))
 
 
 def check_rows(material: CampaignMaterial) -> list[Check]:
@@ -16,14 +22,6 @@ def check_rows(material: CampaignMaterial) -> list[Check]:
     banked = sum(row.banked for row in material.rows)
     agreed = f"{len(material.rows)} rows, {banked} targets banked"
     return conclude("ledger", _row_problems(material), agreed)
-
-
-def check_rejects(material: CampaignMaterial) -> list[Check]:
-    """Check that every draft either banked or stands among the rejects with its reason."""
-    found = _reject_problems(material)
-    return conclude(
-        "rejects", found, f"{len(material.rejects)} drafts that did not bank, each with its reason"
-    )
 
 
 def _row_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
@@ -42,7 +40,9 @@ def _row_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
             for name, follows in _of_the_wave(each, row).items():
                 if getattr(row, name) != follows:
                     yield differs(where, name, getattr(row, name), follows)
-            yield from (Disagreement(where, problem) for problem in _end_problems(row))
+            problems = (*_end_problems(row), *_plan_problems(material.plan.plan, row))
+            yield from (Disagreement(where, problem) for problem in problems)
+    yield from _gate_problems(material, waves)
 
 
 def _of_the_wave(each: WaveMaterial, row: LedgerRow) -> dict[str, object]:
@@ -77,68 +77,35 @@ def _end_problems(row: LedgerRow) -> Iterator[str]:
         yield "a commit without banked targets, or banked targets without a commit"
     if not row.banked <= row.gated <= row.drafts:
         yield f"{row.drafts} drafts, {row.gated} gated, {row.banked} banked"
-    if (row.credit_usd is None) != (row.credit_reason is not None):
-        yield "credit and the reason why nobody knows it do not go together"
 
 
-def _reject_problems(material: CampaignMaterial) -> Iterator[Disagreement]:
-    waves = {each.tag: each for each in material.waves}
-    parked = {row.tag for row in material.rows if row.mode == "parked"}
-    for number, reject in enumerate(material.rejects, 1):
-        where = f"{layout.REJECTS}: line {number}"
-        each = waves.get(reject.tag)
-        if each is None or not material.rows_of(reject.tag):
-            yield Disagreement(where, f"is of wave {reject.tag}, which was not drawn or has no row")
-            continue
-        if (reject.group is None) != (reject.name is None):
-            yield Disagreement(where, "has a group without a name, or a name without a group")
-        if reject.at_utc < each.wave.drawn_utc:
-            yield Disagreement(where, "is from before its wave was drawn")
-        # What was parked is gated together, whatever wave it comes from.
-        if reject.tag not in parked:
-            yield from (Disagreement(where, problem) for problem in _origin_problems(each, reject))
-    for each in material.waves:
-        own = [reject for reject in material.rejects if reject.tag == each.tag]
-        yield from _count_problems(each.tag, material.rows_of(each.tag), own)
+def _plan_problems(plan: WaveDraft, row: LedgerRow) -> Iterator[str]:
+    """Yield what a row of its mode cannot have, by the plan."""
+    if row.mode == "parked" and (row.prefilter or not plan.gate.parked_groups):
+        yield "is of parked drafts, and the plan parks none, or a prefilter was asked again"
+    judged = sum(row.prefilter.values())
+    if row.mode == "gate-only" and row.targets > judged:
+        yield f"is of what came later, and has {row.targets} targets of {judged} drafts"
+    if unknown := sorted(row.prefilter.keys() - _STATUSES):
+        yield f"its prefilter says {', '.join(unknown)}, which no prefilter can"
+    wanted = plan.harvest is not None and row.banked > 0
+    if wanted != (row.harvest != "none"):
+        yield f"its harvest is {row.harvest}, of {row.banked} banked targets"
 
 
-def _origin_problems(each: WaveMaterial, reject: Rejected) -> Iterator[str]:
-    targets = {target.key for target in each.wave.targets}
-    if reject.group is not None and (reject.group, reject.name) not in targets:
-        yield f"is of {reject.group}/{reject.name}, which wave {each.tag} does not have"
-    if not any(reject.path.startswith(f"{layout.SHARDS}/{number:04d}/") for number in each.shards):
-        yield f"is a draft {reject.path} of no shard that was started"
-
-
-def _count_problems(
-    tag: str, rows: Sequence[LedgerRow], rejects: Sequence[Rejected]
-) -> Iterator[Disagreement]:
-    """Hold the sums of a wave's rows against its rejects: each draft is in exactly one place."""
-    if not rows or any(row.mode == "parked" for row in rows):
-        return  # what was parked comes before a gate twice
-    where = f"wave {tag}"
-    stages = Counter(reject.stage for reject in rejects)
-    judged = Counter[str]()
-    for row in rows:
-        judged.update(row.prefilter)
-    drafts, gated, banked = (
-        sum(getattr(row, name) for row in rows) for name in ("drafts", "gated", "banked")
-    )
-    left = stages["score"] + stages["parked"] + stages["gate"]
-    for what, stands, follows in (
-        ("drafts", drafts, judged.total() + stages["owner"]),
-        (
-            "drafts that the prefilter did not agree with",
-            judged.total() - judged["agree"],
-            stages["prefilter"],
-        ),
-        ("banked", banked, judged["agree"] - left),
-    ):
-        if stands != follows:
-            yield differs(where, what, stands, follows)
-    unowned = sum(reject.stage == "owner" and reject.group is None for reject in rejects)
-    unresolved = sum(row.unresolved for row in rows)
-    if unresolved != unowned:
-        yield differs(where, "unresolved", unresolved, unowned)
-    if not banked <= gated <= judged["agree"]:
-        yield Disagreement(where, f"{judged['agree']} passed the prefilter, {gated} gated, {banked} banked")
+def _gate_problems(material: CampaignMaterial, waves: Mapping[str, WaveMaterial]) -> Iterator[Disagreement]:
+    """Yield gates longer than there was time for, one after the other, and commits that two rows name."""
+    before = None
+    commits: dict[str, int] = {}
+    for number, row in sorted(enumerate(material.rows, 1), key=lambda each: each[1].gated_utc):
+        where, each = f"{layout.LEDGER}: line {number}", waves.get(row.tag)
+        if each is not None:
+            drafted = each.drafted if row.mode == "wave" else None
+            begun = each.wave.drawn_utc if drafted is None else drafted.handed_utc
+            begun = begun if before is None else max(begun, before)
+            room_s = (row.gated_utc - begun + CLOCK).total_seconds()
+            if not 0.0 <= row.gate_s <= room_s:
+                yield differs(where, "gate_s", row.gate_s, f"at least 0 and at most {room_s}")
+        before = row.gated_utc
+        if row.commit is not None and commits.setdefault(row.commit, number) != number:
+            yield Disagreement(where, f"names the commit {row.commit} of line {commits[row.commit]}")

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from roundkit.audit import wave_checks, wave_gate_checks
+from roundkit.audit import (
+    wave_checks,
+    wave_drafter_checks,
+    wave_draw_checks,
+    wave_gate_checks,
+    wave_reject_checks,
+    wave_time_checks,
+)
 from roundkit.audit.findings import AuditReport, Check
 from roundkit.audit.guard import failures, guarded
 from roundkit.audit.index_checks import check_files, check_index
@@ -18,12 +25,14 @@ from roundkit.evidence.wave_reader import open_wave_evidence
 
 _FAMILIES: tuple[tuple[str, Callable[[CampaignMaterial], list[Check]]], ...] = (
     ("plan", wave_checks.check_campaign),
-    ("draws", wave_checks.check_draws),
+    ("draws", wave_draw_checks.check_draws),
     ("shards", wave_checks.check_shards),
     ("requests", wave_checks.check_requests),
     ("workers", wave_checks.check_workers),
+    ("times", wave_time_checks.check_times),
+    ("drafter", wave_drafter_checks.check_drafter),
     ("ledger", wave_gate_checks.check_rows),
-    ("rejects", wave_gate_checks.check_rejects),
+    ("rejects", wave_reject_checks.check_rejects),
 )
 _UNCHECKED = (
     "drafts, staged files and logs are not in this folder: what a prefilter, a scorer or a gate answered, "

@@ -71,6 +71,12 @@ class LogDigest(Record):
     bytes: Count
     kept_bytes: Count
 
+    @property
+    def notice(self) -> str:
+        """What stands in the file of standard output in the place of what is not kept; empty where all is."""
+        left_out = self.bytes - self.kept_bytes
+        return f"\n[… {left_out} bytes left out …]\n" if left_out > 0 else ""
+
 
 class AgentRun(Record):
     """One run of a lane's agent.

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import lcm
-from typing import Literal
+from typing import Literal, get_args
 
 from roundkit.core.clock import is_expired
 from roundkit.core.relpath import path_problem
@@ -17,6 +17,18 @@ from roundkit.models.wave_records import Key, Target, Wave
 
 NoDraw = Literal["stop", "waves", "deadline", "credit", "authorization", "queue"]
 """Why nothing is drawn now; ``queue`` alone passes by itself."""
+
+DRAW_FAILED = "draw-failed"
+NO_AGENTS = "no-agent-started"
+"""The boundary refused every agent of a wave: the next waves would come to nothing as well."""
+
+ENDINGS = frozenset({*get_args(NoDraw), "exhausted", DRAW_FAILED, NO_AGENTS}) - {"queue"}
+"""Why a drafter ended."""
+
+LeftOut = Literal[
+    "banked", "gating", "drafting", "excluded-group", "other-band", "wave-full", "group-limit", "sibling"
+]
+"""Why a target that ``draw`` named is not in the wave."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,7 @@ def _micro_usd(plan: WaveDraft, lever: LeverSet) -> int:
     return plan.draft.micro_usd if lever.micro_usd is None else lever.micro_usd
 
 
-def _reason(plan: WaveDraft, band: Band, target: Target, known: Known) -> str | None:
+def _reason(plan: WaveDraft, band: Band, target: Target, known: Known) -> LeftOut | None:
     if target.key in known.banked:
         return "banked"
     if target.key in known.gating:
@@ -190,7 +202,7 @@ class _Chosen:
     targets: list[Target] = field(default_factory=list)
     groups: set[str] = field(default_factory=set)
 
-    def reason(self, plan: WaveDraft, target: Target) -> str | None:
+    def reason(self, plan: WaveDraft, target: Target) -> LeftOut | None:
         if len(self.targets) >= plan.targets:
             return "wave-full"
         if target.group not in self.groups and len(self.groups) >= plan.most_groups:

@@ -9,6 +9,7 @@ from roundkit.models.wave_calls import PrefilterAnswer, PrefilterResult
 from roundkit.models.wave_records import Draft, Key, Target
 
 _NO_SCORE = float("inf")
+_TAKEN = " was taken"
 
 
 def in_order(drafts: Iterable[Draft]) -> list[Draft]:
@@ -70,6 +71,16 @@ def best(attempts: Sequence[Draft], scores: Mapping[str, float] | None) -> Draft
     if scores is None:
         return attempts[0]
     return min(attempts, key=lambda draft: scores.get(draft.sha256, _NO_SCORE))
+
+
+def taken_before(draft: Draft) -> str:
+    """Return the reason of an attempt that the scorer left: the path of the one that it took."""
+    return f"{draft.path}{_TAKEN}"
+
+
+def path_taken(reason: str) -> str | None:
+    """Return the path that such a reason names; null where it is none."""
+    return reason.removesuffix(_TAKEN) if reason.endswith(_TAKEN) else None
 
 
 def shared_outputs(targets: Iterable[Target]) -> dict[Key, str]:

@@ -17,12 +17,13 @@ from roundkit.core.progress import Progress
 from roundkit.models.wave_records import DrafterState
 from roundkit.rounds.disk_space import means_full
 from roundkit.rounds.stopping import StopRequest, stop_on_signal
+from roundkit.rules.wave_draw import DRAW_FAILED, NO_AGENTS
 from roundkit.waves import locks, stop
 from roundkit.waves.agent_place import inherited_values
 from roundkit.waves.drafter_state import write_state
 from roundkit.waves.drafting_wave import DraftingWave, begin_wave, end_lost, lost_shards, resume_wave
 from roundkit.waves.draw import UNKNOWN, Banked, undrafted
-from roundkit.waves.draw_ahead import DRAW_FAILED, DrawAhead
+from roundkit.waves.draw_ahead import DrawAhead
 from roundkit.waves.folder import CampaignFolder, open_campaign
 from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
@@ -33,8 +34,6 @@ from roundkit.waves.workers import WorkerDecisions
 _TICK_S = 0.25
 _COLLECT_EVERY_S = 0.5
 _FULL = ("waiting", "disk-full")
-NO_AGENTS = "no-agent-started"
-"""The boundary refused every agent of a wave: the next waves would come to nothing as well."""
 
 
 def run_drafter(root: Path, *, banked: Banked, progress: Progress) -> int:

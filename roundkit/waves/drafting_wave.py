@@ -15,6 +15,7 @@ from roundkit.rules.wave_ramp import Ramp, pause_s
 from roundkit.rules.wave_shards import deal
 from roundkit.waves.folder import CampaignFolder, write_once
 from roundkit.waves.shard_run import (
+    LOST,
     NOT_STARTED,
     AgentSetting,
     ShardRun,
@@ -97,7 +98,7 @@ class DraftingWave:
         for index, run in list(self.running.items()):
             if not run.is_over:
                 continue
-            end = run.record(events.finish(run.shard))
+            end = run.record(events.finish(run.shard, run.ended_utc))
             run.close()
             del self.running[index]
             self.ended += 1
@@ -184,7 +185,7 @@ def resume_wave(
     for shard, end in begun:
         if end is not None:
             events.follow(shard, skip=collected.get(shard.index, 0))
-            events.finish(shard)
+            events.finish(shard, None if end.end_reason == LOST else end.ended_utc)
     end_lost(folder, tag, events, collected)
     started = {shard.index for shard, _ in begun}
     left = [slice_ for slice_ in dealt.slices if slice_.index not in started]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
+from roundkit.rules.wave_draw import DRAW_FAILED
 from roundkit.waves.command import CommandProblem
 from roundkit.waves.draw import Banked, Drawn, draw, may_draw
 from roundkit.waves.folder import CampaignFolder
 
-DRAW_FAILED = "draw-failed"
 _TRIES = 3
 _RETRY_S = 1.0
 _SAID_LINES = 3

@@ -22,7 +22,7 @@ from roundkit.models.wave_gate import (
     RunEnd,
 )
 from roundkit.models.wave_records import Draft, Key, LedgerRow, Rejected, Target
-from roundkit.rules.wave_pick import by_target, counts, shared_outputs
+from roundkit.rules.wave_pick import by_target, counts, shared_outputs, taken_before
 from roundkit.rules.wave_steps import STEPS, Identity, Step, next_step
 from roundkit.waves.banked import banked_keys
 from roundkit.waves.calls import Calls
@@ -138,7 +138,7 @@ class RunOfGate:
         for draft in passed:
             best = taken[draft.group, draft.name]
             if draft != best:
-                refused.append(reject_row(self._tag, "score", draft, f"{best.path} was taken"))
+                refused.append(reject_row(self._tag, "score", draft, taken_before(best)))
         apart = () if self._is_parked else self.folder.campaign.plan.plan.gate.parked_groups
         parked = [draft for draft in taken.values() if draft.group in apart]
         refused += [reject_row(self._tag, "parked", draft, "its group is gated apart") for draft in parked]

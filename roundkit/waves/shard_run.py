@@ -144,6 +144,11 @@ class ShardRun:
         """Whether nothing of the agent is left."""
         return not self._thread.is_alive()
 
+    @property
+    def ended_utc(self) -> datetime:
+        """When nothing of the agent was left, once that is so."""
+        return self._ended_utc
+
     def end_now(self) -> None:
         """End the agent as soon as possible."""
         with suppress(OSError):

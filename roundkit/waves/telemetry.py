@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -194,8 +195,13 @@ class EventCollector:
             self._keep(reader.read(self._now_s()))
         self._save()
 
-    def finish(self, shard: Shard) -> list[RequestEvent]:
+    def finish(self, shard: Shard, ended_utc: datetime | None = None) -> list[RequestEvent]:
         """Take the last events of a shard whose agent has ended, and return all that it had.
+
+        Args:
+            shard: The shard.
+            ended_utc: When nothing of its agent was left, so that no event is of later; null where nobody saw
+                that.
 
         Raises:
             OSError: as for :meth:`collect`.
@@ -204,7 +210,8 @@ class EventCollector:
         before = -1
         while reader.offset != before:
             before = reader.offset
-            self._keep(reader.read(self._now_s()))
+            until_s = self._now_s() if ended_utc is None else ended_utc.timestamp()
+            self._keep(reader.read(until_s))
         reader.end()
         self._save()
         return reader.events

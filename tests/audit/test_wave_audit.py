@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.wave_forging import forge, reseal
 
 from roundkit.audit import audit_evidence
-from roundkit.core.canonical import canonical_bytes, digest_bytes
+from roundkit.core.canonical import canonical_bytes
 from roundkit.waves.export import export_campaign
 from roundkit.waves.folder import open_campaign
 
 WAVES = Path(__file__).resolve().parents[2] / "evidence/c-functions"
-Change = Callable[[Any], object]
 
 
 @pytest.fixture
@@ -28,28 +28,6 @@ def folder(tmp_path: Path) -> Path:
 
 def failed(folder: Path) -> set[str]:
     return {check.name for check in audit_evidence(folder).failures}
-
-
-def reseal(folder: Path) -> None:
-    """Write the index over what lies there now, as a forger would."""
-    index = json.loads((folder / "waves-index.json").read_bytes())
-    for row in index["files"]:
-        data = (folder / row["path"]).read_bytes()
-        row.update(size=len(data), sha256=digest_bytes(data))
-    data = canonical_bytes(index)
-    (folder / "waves-index.json").write_bytes(data)
-    (folder / "waves-index.json.sha256").write_text(f"{digest_bytes(data)}  waves-index.json\n")
-
-
-def forge(folder: Path, name: str, change: Change) -> None:
-    """Change a record, or the first line of a file of lines, and mend every hash."""
-    path = folder / name
-    first, *rest = path.read_bytes().splitlines() if name.endswith(".jsonl") else [path.read_bytes()]
-    value = json.loads(first)
-    change(value)
-    data = canonical_bytes(value)
-    path.write_bytes(b"\n".join([data, *rest]) + b"\n" if name.endswith(".jsonl") else data)
-    reseal(folder)
 
 
 def test_n09_the_expected_digest_of_a_campaign_is_held_against_its_index() -> None:

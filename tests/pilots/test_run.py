@@ -118,6 +118,15 @@ def test_output_that_was_cut_is_said_to_be(open_folder: Path) -> None:
     folder, plan = files.freeze()
     record = run_cohort(folder, plan, only="off-by-one.plain.1")[0]
     assert record.truncated == ("agent/stdout", "agent/stderr")
+    assert "agents" not in {check.name for check in audit_pilot(folder.root).failures}
+
+
+def test_what_is_no_text_on_standard_error_is_kept_and_audits(open_folder: Path) -> None:
+    folder, plan = small(open_folder, 'sys.stderr.buffer.write(b"\\xff" * 9)').freeze()
+    record = run_cohort(folder, plan, only="off-by-one.plain.1")[0]
+    assert record.agent is not None
+    assert (record.agent.stderr.bytes, record.agent.stderr.kept_bytes) == (9, 9)
+    assert "agents" not in {check.name for check in audit_pilot(folder.root).failures}
 
 
 def test_a_setup_attempt_is_kept_outside_the_matrix(open_folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.killing import run_to_end, start, wait_for
 from support.small_disk import fill, mounted_disk
+from support.wave_audits import assert_audits
 from support.wave_campaigns import WaveCampaign, target, wave_campaign
 from support.wave_provider import wave_provider
 
@@ -83,6 +84,7 @@ def test_w03_a_straggler_of_a_wave_that_was_handed_on_is_written_off_by_the_next
     assert folder.drafted("0001") == drafted
     ends = [end.end_reason for _, end in folder.shards("0001") if end is not None]
     assert ends == ["exited"] * 4 + [LOST]
+    assert_audits(folder, open_folder)
 
 
 def test_a_wave_that_was_cut_off_in_its_ramp_is_started_where_it_was(open_folder: Path) -> None:

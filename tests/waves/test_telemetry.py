@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,13 @@ def test_a_line_that_is_none_of_its_own_is_counted_and_left(scene: Scene, change
     scene.write(scene.line(**change) + scene.line())
     assert len(scene.collector.finish(scene.shard)) == 1
     assert scene.collected == 1
+    assert scene.collector.of_wave("0001")[1] == 1
+
+
+def test_no_event_is_of_later_than_the_end_of_its_agent(scene: Scene) -> None:
+    ended = scene.shard.started_utc + timedelta(seconds=1)
+    scene.write(scene.line(at_s=1.0) + scene.line(at_s=1.5))
+    assert len(scene.collector.finish(scene.shard, ended)) == 1
     assert scene.collector.of_wave("0001")[1] == 1
 
 

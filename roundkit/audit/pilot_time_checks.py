@@ -1,0 +1,107 @@
+"""The checks of a paired pilot's times: attempts one after the other, each in its time and authorized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from roundkit.audit.findings import Disagreement, differs
+from roundkit.audit.pilot_material import PilotMaterial, read_or_none
+from roundkit.core.clock import MS_IN_S
+from roundkit.evidence import pilot_layout as layout
+from roundkit.models.pilot_cohort import Observation
+from roundkit.models.pilot_plan import PairedPlan
+from roundkit.models.pilot_review import ReviewMark, ReviewSession
+from roundkit.models.pilot_trial import TrialRecord, TrialStart
+from roundkit.rules.pilot_authority import pilot_refusal
+from roundkit.rules.pilot_lines import LinesProblem, read_lines
+
+_CLOCK = timedelta(seconds=1)
+"""What the clock of dates may be set back by itself, or be off over a trial against the one that counts."""
+_MADE_READY = timedelta(minutes=1)
+"""Between the look at an authorization and the start of an attempt, its agent is made ready."""
+_OF_ANOTHER_HOST = timedelta(minutes=1)
+_SET = timedelta(minutes=10)
+"""What a clock may be set by during a review."""
+_ENDED_WITHIN_S = 60.0
+"""The last of an agent is gone so soon after its deadline, and after a call that is going on."""
+
+
+def order_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    """Yield attempts that begin before the plan was frozen, or before the one before them had ended."""
+    before: datetime = material.plan.frozen_utc
+    for folder, start, record in _made(material):
+        if start.started_utc < before - _CLOCK:
+            said = f"was started at {start.started_utc}, and what is before it was at {before}"
+            yield Disagreement(f"{folder}/{layout.START}", f"{said}: a clock was set, or one is forged")
+        ended = None if record is None else record.ended_utc
+        before = max(start.started_utc, ended or start.started_utc)
+
+
+def authority_problems(material: PilotMaterial) -> Iterator[Disagreement]:
+    """Yield attempts that their plan's authorization, and what was spent before them, did not allow."""
+    records: list[TrialRecord | None] = []
+    for folder, start, record in _made(material):
+        refusal = pilot_refusal(material.plan, records, start.started_utc - _MADE_READY)
+        if refusal is not None:
+            yield Disagreement(f"{folder}/{layout.START}", f"[{refusal.code}] {refusal.message}")
+        records.append(record)
+
+
+def duration_problems(plan: PairedPlan, record: TrialRecord) -> Iterator[str]:
+    """Yield durations of a trial that its own start and end, or its deadline, contradict."""
+    took_ms = (record.wall_ms or 0) + (record.validation_ms or 0)
+    if record.ended_utc is not None:
+        room_ms = round((record.ended_utc - record.started_utc + _CLOCK).total_seconds() * MS_IN_S)
+        if took_ms > room_ms:
+            yield f"its agent and its checks took {took_ms} ms, and all of it at most {room_ms} ms"
+    if record.agent is None or record.wall_ms is None:
+        return
+    policy, wall_s = plan.policy, record.wall_ms / MS_IN_S
+    if record.agent.end_reason == "deadline" and round(policy.trial_s * MS_IN_S) > record.wall_ms:
+        yield f"its agent was ended at its deadline after {wall_s} s, and had {policy.trial_s} s"
+    most_s = policy.trial_s + policy.call_s + _ENDED_WITHIN_S
+    if wall_s > most_s:
+        yield f"its agent took {wall_s} s, and was to be ended within {most_s} s"
+
+
+def replay_problems(row: Observation) -> Iterator[Disagreement]:
+    """Yield replays from before there was anything to decide again."""
+    ended = None if row.record is None else row.record.ended_utc
+    for replay in row.replays:
+        if ended is not None and replay.replayed_utc < ended - _OF_ANOTHER_HOST:
+            yield differs(row.tuple_id, "replayed_utc", replay.replayed_utc, f"after {ended}")
+
+
+def review_problems(material: PilotMaterial, row: Observation) -> Iterator[Disagreement]:
+    """Yield a review whose two clocks tell of other times between its start, its breaks and its end."""
+    review, folder = row.review, f"{row.folder}/{layout.REVIEW}"
+    session = read_or_none(material.reader, f"{folder}/{layout.SESSION}", ReviewSession)
+    if session is None:
+        return
+    data = material.reader.artifact(folder, layout.MARKS).data or b""
+    try:
+        marks = read_lines(data, ReviewMark, name=layout.MARKS)
+    except LinesProblem:
+        return  # eligibility says so
+    moments = [(layout.MARKS, mark.at_utc, mark.at_ns) for mark in marks if mark.boot_id == session.boot_id]
+    if review is not None and review.finished_ns is not None and review.boot_id == session.boot_id:
+        moments.append((layout.FINISHED, review.finished_utc, review.finished_ns))
+    for name, utc, at_ns in moments:
+        by_date = utc - session.started_utc
+        by_count = timedelta(microseconds=(at_ns - session.started_ns) / 1000)
+        if abs(by_date - by_count) > _SET:
+            yield differs(f"{folder}/{name}", "time since the start, by date", by_date, by_count)
+
+
+def _made(material: PilotMaterial) -> Iterator[tuple[str, TrialStart, TrialRecord | None]]:
+    """Yield the attempts in the order in which they were made, as far as they hang together."""
+    reader = material.reader
+    folders = {
+        folder.rpartition("/")[2]: folder for folder in (*reader.trial_folders(), *reader.setup_folders())
+    }
+    for name in material.chain.order:
+        folder = folders[name]
+        start = read_or_none(reader, f"{folder}/{layout.START}", TrialStart)
+        if start is not None:
+            yield folder, start, read_or_none(reader, f"{folder}/{layout.RECORD}", TrialRecord)
