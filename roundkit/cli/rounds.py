@@ -75,8 +75,8 @@ def prepare(
     """
     from roundkit.cli.tables import advice_table
     from roundkit.rounds.prepare import freeze
+    from roundkit.rounds.prepare_incumbent import advice_on
     from roundkit.rounds.propose import propose_round
-    from roundkit.rules.advice import advise
     from roundkit.rules.forecast import forecast
 
     if propose is not None:
@@ -90,7 +90,7 @@ def prepare(
         raise typer.BadParameter("needed, unless --propose drafts a round", param_hint="--round, --out")
 
     def announce(plan: RoundPlan) -> None:
-        advice_table(advise(plan))
+        advice_table(advice_on(plan))
         for line in forecast(plan).lines():
             typer.echo(line)
 
