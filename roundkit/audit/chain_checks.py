@@ -19,8 +19,17 @@ def check_chain(material: Material) -> list[Check]:
         return [
             Check("chain", True, "index.json", f"names {previous}, which does not lie beside: not compared")
         ]
-    agreed = f"follows {found.index.subject_id}" if found else "the campaign's first round"
-    return conclude("chain", _link_problems(material, found, beside), agreed)
+    problems = list(_link_problems(material, found, beside))
+    return conclude("chain", problems, "" if problems else _agreed(material, found))
+
+
+def _agreed(material: Material, found: RoundEvidence | None) -> str:
+    if found is None:
+        return "the campaign's first round"
+    follows = f"follows {found.index.subject_id}"
+    if found.ledger.head_tree == material.plan.incumbent_tree:
+        return follows
+    return f"{follows}, but starts from an incumbent that no round made, as its plan says"
 
 
 def _link_problems(
@@ -43,7 +52,9 @@ def _link_problems(
         return
     if ledger.closed_utc > material.plan.frozen_utc:
         yield Disagreement("round-plan.json", "was frozen before the previous round closed")
-    if ledger.head_tree != material.plan.incumbent_tree:
+    # An owner may start from a commit of their own; the frozen plan then names no round that made it.
+    named = material.plan.campaign.search_state.incumbent_evidence is not None
+    if named and ledger.head_tree != material.plan.incumbent_tree:
         yield differs("round-plan.json", "incumbent_tree", material.plan.incumbent_tree, ledger.head_tree)
 
 

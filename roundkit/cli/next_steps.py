@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from roundkit.core.clock import is_expired, now_utc
 from roundkit.core.text import visible
 
 if TYPE_CHECKING:
@@ -76,12 +77,27 @@ def after_launch(folder: Path, lanes: Sequence[LaunchLane]) -> None:
     say_next(_FIRST, ["roundkit", "serve", folder, "--until-idle"])
 
 
-def after_serve(folder: Path) -> None:
-    """After nothing waits any more."""
+def after_serve(folder: Path, status: RoundStatus, pool: Sequence[str | Path]) -> None:
+    """After a serve that ended; while something waits, or nothing was ever handed over, as after a look.
+
+    Args:
+        folder: The round.
+        status: How it stands now.
+        pool: The options that said who measures; ``close`` measures there too.
+    """
+    if not status.tickets or _waits(status):
+        after_look(folder, status, pool)
+        return
     say_next(
         "look, submit more and serve again, or end the round",
         ["roundkit", "status", folder],
-        ["roundkit", "close", folder],
+        ["roundkit", "close", folder, *pool],
+    )
+
+
+def _waits(status: RoundStatus) -> bool:
+    return bool(status.handed_over) or any(
+        state.state in {"queued", "measuring"} for _, state in status.tickets
     )
 
 
@@ -98,23 +114,31 @@ def after_close(folder: Path, closed: CloseOutcome) -> None:
         say_next("in your repository, take what the round kept", ["git", "merge", branch])
 
 
-def after_look(folder: Path, status: RoundStatus) -> None:
+def after_look(folder: Path, status: RoundStatus, pool: Sequence[str | Path] = ()) -> None:
     """Where somebody looks at a round; nothing while it goes on by itself, or its table says how it does."""
     closing, served = status.closing, status.serve is not None
-    serve: Sequence[str | Path] = ["roundkit", "serve", folder, "--until-idle"]
+    serve: Sequence[str | Path] = ["roundkit", "serve", folder, "--until-idle", *pool]
     resume: Sequence[str | Path] = ["roundkit", "resume", folder]
+    close: Sequence[str | Path] = ["roundkit", "close", folder, *pool]
     if closing.finished:
         after_end(folder, status)
-    elif closing.begun or closing.running is not None:
+    elif closing.running is not None:
         return
+    elif closing.begun:
+        say_next("let close go on", close)
+    elif is_expired(status.plan.deadline_utc, now_utc()):
+        if not served:
+            say_next("the round's deadline has passed: end it", close)
     elif status.paused is not None:
         say_next("once what paused it is mended", *([resume] if served else [resume, serve]))
     elif served:
         return
-    elif status.handed_over or any(state.state in {"queued", "measuring"} for _, state in status.tickets):
+    elif _waits(status):
         say_next("measure what is handed over", serve)
     elif status.tickets:
-        say_next("submit more and serve again, or end the round", serve, ["roundkit", "close", folder])
+        say_next("submit more and serve again, or end the round", serve, close)
+    elif not status.launched:
+        say_next("make the lanes", ["roundkit", "launch", folder, "--digest", status.plan.digest()])
     else:
         say_next(_FIRST, serve)
 

@@ -42,3 +42,14 @@ TlsOption = Annotated[
     Path | None,
     typer.Option(help="Folder of certificates, from `roundkit cluster cert`.", rich_help_panel=_CLUSTER),
 ]
+
+
+def pool_words(pool: Pool, scheduler: str | None, tls: Path | None, slurm: Path | None) -> list[str | Path]:
+    """Return the options as they were given, for a command that is printed; none for this machine."""
+    given = {
+        "--pool": None if pool == Pool.local else pool.value,
+        "--scheduler": scheduler,
+        "--tls": tls,
+        "--slurm": slurm,
+    }
+    return [word for option, value in given.items() if value is not None for word in (option, value)]

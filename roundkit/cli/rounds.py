@@ -13,7 +13,7 @@ import typer
 from roundkit.cli import next_steps
 from roundkit.cli.app import RoundDir, app, report_line
 from roundkit.cli.manual import Interrupted
-from roundkit.cli.pool_options import Pool, PoolOption, SchedulerOption, SlurmOption, TlsOption
+from roundkit.cli.pool_options import Pool, PoolOption, SchedulerOption, SlurmOption, TlsOption, pool_words
 from roundkit.cli.progress import shown_progress
 from roundkit.core.errors import refuse
 from roundkit.core.inputs import read_input
@@ -75,8 +75,8 @@ def prepare(
     """
     from roundkit.cli.tables import advice_table
     from roundkit.rounds.prepare import freeze
+    from roundkit.rounds.prepare_incumbent import advice_on
     from roundkit.rounds.propose import propose_round
-    from roundkit.rules.advice import advise
     from roundkit.rules.forecast import forecast
 
     if propose is not None:
@@ -90,7 +90,7 @@ def prepare(
         raise typer.BadParameter("needed, unless --propose drafts a round", param_hint="--round, --out")
 
     def announce(plan: RoundPlan) -> None:
-        advice_table(advise(plan))
+        advice_table(advice_on(plan))
         for line in forecast(plan).lines():
             typer.echo(line)
 
@@ -249,6 +249,7 @@ def serve(
     Variables:
         ROUNDKIT_LEASE_ROOT: Folder of the leases on this machine's devices.
     """
+    from roundkit.rounds.control import read_status
     from roundkit.rounds.layout import round_folder
     from roundkit.rounds.pools import PoolChoice, chosen_pool
     from roundkit.rounds.serve import serve as serve_round
@@ -269,4 +270,4 @@ def serve(
         )
     if outcome.ended == "paused":
         raise typer.Exit(1)
-    next_steps.after_serve(round_dir)
+    next_steps.after_serve(round_dir, read_status(folder), pool_words(pool, scheduler, tls, slurm))

@@ -83,7 +83,7 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
     if closing.running is not None:
         out.print(Text(f"close: runs, {closing.running}"))
     elif closing.begun and not closing.finished:
-        out.print(Text("close: begun and not finished; `roundkit close ROUND_DIR` goes on where it was"))
+        out.print(Text("close: begun and not finished; run again, it goes on where it was"))
     elif closing.finished:
         out.print(Text(f"round {status.plan.round_id} {closing.sentence()}"))
 

@@ -80,6 +80,11 @@ class Repository:
         """List the path of every file of a commit."""
         return [entry.path for entry in self.tree(commit)]
 
+    def changed_paths(self, before: str, after: str) -> frozenset[str]:
+        """Return the paths whose contents differ between two commits."""
+        listing = self.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after).stdout
+        return frozenset(os.fsdecode(path) for path in listing.split(b"\0") if path)
+
     def dirty_paths(self) -> list[str]:
         """List paths of the working tree that are changed or untracked (ignored files excepted)."""
         status = self.git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames").stdout

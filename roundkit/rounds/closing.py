@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roundkit.core.errors import refuse
 from roundkit.models.ledger import CompositionStep, RerunRecord
+from roundkit.models.round_plan import RoundPlan
+from roundkit.rounds.layout import RoundFolder
 from roundkit.store import RoundStore
 
 _RERUNS = ("rerun", "fallback")
@@ -66,3 +69,26 @@ def read_closing(store: RoundStore, running: str | None = None) -> Closing:
 
 def _text(body: bytes | None) -> str | None:
     return None if body is None else body.decode()
+
+
+def refuse_closed(folder: RoundFolder, plan: RoundPlan, store: RoundStore) -> None:
+    """Refuse what makes no sense any more once a round is decided.
+
+    Raises:
+        Refused: ``round-closing`` once close has begun, ``round-closed`` after it.
+    """
+    closing = read_closing(store)
+    if closing.finished:
+        raise refuse(
+            "round-closed",
+            f"round {plan.round_id} was {closing.sentence()}",
+            place=str(folder.root),
+            remedy="see what came of it with `roundkit status ROUND_DIR`, or prepare another round",
+        )
+    if closing.begun:
+        raise refuse(
+            "round-closing",
+            f"close has begun to decide round {plan.round_id}",
+            place=str(folder.root),
+            remedy="run `roundkit close ROUND_DIR`; it goes on where it was",
+        )

@@ -35,6 +35,7 @@ class RoundStatus:
         accounts: Every lane's attempts and budget.
         closing: How far close is.
         handed_over: How many submissions of each lane nobody has taken in yet; of an open round only.
+        launched: Whether the lanes were made.
         said: Last line of what broke a ticket's measurement, by ticket: for the owner, and never for a lane.
     """
 
@@ -49,6 +50,7 @@ class RoundStatus:
     closing: Closing = field(default_factory=Closing)
     handed_over: Mapping[str, int] = field(default_factory=dict)
     said: Mapping[str, str] = field(default_factory=dict)
+    launched: bool = True
 
 
 def read_status(folder: RoundFolder) -> RoundStatus:
@@ -67,7 +69,7 @@ def read_status(folder: RoundFolder) -> RoundStatus:
         untouched, closing = tuple(account(lane, ()) for lane in plan.lanes), Closing(running=closer)
         return RoundStatus(
             plan, serve, None, (), (0, 0), closed=False, accounts=untouched, closing=closing,
-            handed_over=_handed_over(folder, plan, None),
+            handed_over=_handed_over(folder, plan, None), launched=folder.launch_file.exists(),
         )  # fmt: skip
     with open_store(folder.database, read_only=True) as store:
         checks, attempts = store.aa_checks.all(), store.attempts.all()
@@ -85,6 +87,7 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             closing=closing,
             handed_over={} if closing.begun else _handed_over(folder, plan, store),
             said=dict(_last_words(store)),
+            launched=folder.launch_file.exists(),
         )
 
 

@@ -50,7 +50,19 @@ def store_identity(folder: RoundFolder) -> str:
 
 
 def local_pool(plan: RoundPlan) -> AbstractContextManager[DevicePool]:
-    """Return the pool of this machine's own devices."""
+    """Return the pool of this machine's own devices.
+
+    Raises:
+        Refused: ``no-scheduler``; every device set is a named machine's, so that only its worker measures.
+    """
+    named = sorted({one.machine for one in plan.device_sets if one.machine is not None})
+    if all(one.machine is not None for one in plan.device_sets):
+        raise refuse(
+            "no-scheduler",
+            f"every device set of the plan is of a named machine, whose worker measures: {', '.join(named)}",
+            place="--pool",
+            remedy="add `--pool dask --scheduler ADDRESS`; docs/how-to/cluster.md tells how to start workers",
+        )
     return closing(LocalPool(plan.device_sets, lease_root=default_lease_root()))
 
 

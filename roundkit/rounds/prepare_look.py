@@ -16,6 +16,7 @@ from roundkit.models.campaign import CampaignPlan
 from roundkit.models.instruments import CountingTool
 from roundkit.models.round_plan import FrozenRuntime, RoundDraft
 from roundkit.rounds.prepare_files import Authored, read_authored
+from roundkit.rounds.prepare_incumbent import incumbent_problems
 from roundkit.rounds.prepare_instrument import resolve_instrument
 from roundkit.rounds.prepare_presets import with_presets
 from roundkit.rounds.prepare_repository import Survey, survey_repository
@@ -84,6 +85,8 @@ def look_at(campaign_file: Path, round_file: Path, out: Path | None, *, now: dat
             excepted=(campaign_file, round_file, evidence, *_copied_notebooks(campaign_file)),
         )
         refusals += [*found, *_out_repository_problems(out, root)]
+        if survey is not None:
+            refusals += incumbent_problems(campaign_file, campaign.model, survey, campaign.at)
         further = (*(draft.model.protected_paths if draft.model else ()), *_own_file(campaign_file, root))
         protected = protected_globs(campaign.model, further, survey.paths if survey else ())
         keep_out = (*([out] if out else []), root, *_hidden_files(campaign.model, survey))

@@ -10,7 +10,7 @@ from roundkit.core.canonical import digest_bytes
 from roundkit.core.errors import refuse
 from roundkit.core.progress import SILENT, Progress, Task
 from roundkit.measure.pool import DevicePool
-from roundkit.rounds.closing import read_closing
+from roundkit.rounds.closing import refuse_closed
 from roundkit.rounds.disk_space import explain_full_disk
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.left_credentials import remove_left_credentials
@@ -80,7 +80,7 @@ def serve(
         open_store(folder.database) as store,
         ThreadPoolExecutor(_builders(bench), thread_name_prefix="build") as builders,
     ):
-        _refuse_closed(bench, store)
+        refuse_closed(folder, bench.plan, store)
         with pool or local_pool(bench.plan) as device_pool:
             ready = provisioned(bench, store, report)
             name, unit = f"serve {bench.plan.round_id}", "tickets with an end"
@@ -113,22 +113,4 @@ def _refuse_closing(folder: RoundFolder) -> None:
             f"close runs for this round: {describe_holder(folder.close_lock)}",
             place=str(folder.root),
             remedy="a round that is being closed measures no more tickets",
-        )
-
-
-def _refuse_closed(bench: Bench, store: RoundStore) -> None:
-    closing = read_closing(store)
-    if closing.finished:
-        raise refuse(
-            "round-closed",
-            f"round {bench.plan.round_id} was {closing.sentence()}",
-            place=str(bench.folder.root),
-            remedy="see what came of it with `roundkit status ROUND_DIR`, or prepare another round",
-        )
-    if closing.begun:
-        raise refuse(
-            "round-closing",
-            f"close has begun to decide round {bench.plan.round_id}",
-            place=str(bench.folder.root),
-            remedy="run `roundkit close ROUND_DIR`; it goes on where it was",
         )

@@ -216,7 +216,7 @@ def _leased(request: MeasurementRequest) -> Iterator[DeviceSet]:
     except DeviceBusy as busy:
         raise refuse(
             "device-busy",
-            str(busy),
+            f"every device set is held: {', '.join(one.id for one in request.device_sets)}",
             place="device_sets",
             remedy="`roundkit leases` says who holds them; try again when one is free",
         ) from busy

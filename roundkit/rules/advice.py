@@ -17,7 +17,7 @@ from roundkit.rules.scope import overlaps
 
 _SHOWN_PATHS = 3
 
-Topic = Literal["same-stage", "no-result", "scope", "authority"]
+Topic = Literal["same-stage", "no-result", "scope", "authority", "incumbent"]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from roundkit.core.globs import PathIndex
 from roundkit.models.round_plan import LaneDraft, RoundPlan
 from roundkit.rounds.layout import RoundFolder, read_plan
 from roundkit.rounds.prepare import freeze, plan_of
+from roundkit.rounds.prepare_incumbent import advice_on
 from roundkit.rounds.prepare_look import Look, look_at
 from roundkit.rounds.propose import propose_round
-from roundkit.rules.advice import advise
 from roundkit.rules.forecast import Forecast, forecast
 from roundkit.rules.scope import as_index, empty_globs, overlaps
 from roundkit.widgets import pieces
@@ -101,7 +101,7 @@ def advice_table(look: Look) -> Piece:
     try:
         rows: list[Row] = [
             (", ".join(row.lanes) or "all", row.topic, row.found, row.suggestion)
-            for row in advise(plan_of(look))
+            for row in advice_on(plan_of(look))
         ]
     except Refused:
         return pieces.sentence("Advice is given once nothing stands against the round.")

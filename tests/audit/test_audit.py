@@ -499,6 +499,27 @@ def test_n09_the_chain_of_rounds_is_followed(tmp_path: Path) -> None:
     assert failed(audit_round(wrong)) == {"chain"}
 
 
+@pytest.mark.parametrize("evidence", [None, "evidence/demo/rounds/r01/round-ledger.json"])
+def test_n09_an_owner_may_start_from_a_commit_of_their_own_and_the_audit_says_so(
+    tmp_path: Path, evidence: str | None
+) -> None:
+    export_sample(tmp_path / "rounds" / "r01", sample_round(), tmp_path / "scratch")
+    digest = audit_round(tmp_path / "rounds" / "r01").digest
+    second = sample_round(
+        round_id="r02", incumbent="c" * 40, opened=EPOCH + timedelta(days=1), incumbent_evidence=evidence
+    )
+    linked = export_sample(tmp_path / "rounds" / "r02", second, tmp_path / "scratch", previous=digest)
+    report = audit_round(linked)
+    if evidence is None:
+        assert report.passed
+        chain = next(check for check in report.checks if check.name == "chain")
+        assert (
+            chain.detail == "follows r01, but starts from an incumbent that no round made, as its plan says"
+        )
+    else:  # the plan says that r01 made it
+        assert failed(report) == {"chain"}
+
+
 def test_what_is_no_repository_is_refused_and_blames_no_evidence(tmp_path: Path) -> None:
     folder = export_sample(tmp_path / "r01", sample_round(), tmp_path / "scratch")
     for place in (tmp_path / "none", tmp_path, folder / "index.json"):

@@ -6,13 +6,17 @@ import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.command_line import run_roundkit
-from support.synthetic import CampaignRepo, write_files
+from support.synthetic import CampaignRepo, knob, scripted_lane, write_files
 
 from roundkit.cli import next_steps
+from roundkit.cli.pool_options import Pool, pool_words
+from roundkit.rounds.control import read_status
+from roundkit.store import open_store
 
 
 def roundkit(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -59,6 +63,61 @@ def test_each_command_says_what_to_paste_next_and_a_person_how_to_hand_over(
     roundkit("pause", out, "--reason", "the room is warm")
     said, resume = roundkit("status", out).stdout, shlex.join(["roundkit", "resume", str(out)])
     assert said.endswith(f"next: once what paused it is mended\n  {resume}\n  {serve}\n")
+
+
+def test_the_next_step_of_a_round_that_nobody_launched_is_to_launch_it(
+    three_lanes: CampaignRepo, open_folder: Path, lease_root: Path
+) -> None:
+    out = open_folder / "round"
+    digest = three_lanes.freeze(out).digest()
+    launch = f"next: make the lanes\n  roundkit launch {out} --digest {digest}\n"
+    assert roundkit("status", out).stdout.endswith(launch)
+    assert roundkit("serve", out, "--until-idle").stdout.endswith(launch)
+
+
+def test_close_is_offered_where_nothing_waits_or_the_deadline_has_passed(
+    three_lanes: CampaignRepo,
+    open_folder: Path,
+    lease_root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, _ = three_lanes.launched(open_folder / "round")
+    root = folder.root
+    pool = pool_words(Pool.dask, "tcp://127.0.0.1:1", Path("certs"), None)
+    assert pool == ["--pool", "dask", "--scheduler", "tcp://127.0.0.1:1", "--tls", Path("certs")]
+    assert pool_words(Pool.local, None, None, None) == []
+    words = "--pool dask --scheduler tcp://127.0.0.1:1 --tls certs"
+    serve, close = f"  roundkit serve {root} --until-idle {words}\n", f"  roundkit close {root} {words}\n"
+
+    def after_serve() -> str:
+        next_steps.after_serve(root, read_status(folder), pool)
+        return capsys.readouterr().out
+
+    assert after_serve() == f"next: once something is handed over, measure it\n{serve}"
+    scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.3)})
+    # A serve that was drained leaves work behind: the next one goes on with it, and close would refuse.
+    assert after_serve() == f"next: measure what is handed over\n{serve}"
+    roundkit("serve", root, "--until-idle")
+    assert after_serve().endswith(close)
+    status = read_status(folder)
+    over = status.plan.model_copy(update={"deadline_utc": status.plan.frozen_utc})
+    next_steps.after_look(root, replace(status, plan=over), pool)
+    assert capsys.readouterr().out == f"next: the round's deadline has passed: end it\n{close}"
+
+
+def test_a_close_that_was_stopped_and_a_round_that_is_closed_say_what_goes_on(
+    three_lanes: CampaignRepo, open_folder: Path, lease_root: Path
+) -> None:
+    folder, _ = three_lanes.launched(open_folder / "round")
+    with open_store(folder.database) as store, store.transaction():
+        store.steps.put("begun", b"")
+    said = roundkit("status", folder.root).stdout
+    assert said.endswith(f"next: let close go on\n  roundkit close {folder.root}\n")
+    assert "[round-closing]" in run_roundkit("launch", folder.root).stderr
+    roundkit("close", folder.root)
+    again = run_roundkit("launch", folder.root)
+    assert (again.returncode, again.stdout) == (3, "")
+    assert "[round-closed]" in again.stderr
 
 
 def test_a_draft_stays_a_file_and_the_next_step_stands_beside_it(three_lanes: CampaignRepo) -> None:

@@ -115,3 +115,16 @@ def test_a_core_of_another_machine_is_another_device(open_folder: Path) -> None:
     assert [one.machine for one in plan.device_sets] == ["alpha", "beta"]
     with closing(LocalPool(plan.device_sets, lease_root=open_folder)) as pool:
         assert pool.free_sets() == ()
+
+
+def test_a_round_whose_sets_are_all_workers_own_is_not_measured_without_a_cluster(
+    open_folder: Path, lease_root: Path
+) -> None:
+    sets = [{"id": name, "machine": name, "platform": "cpu", "devices": ["0"]} for name in ("alpha", "beta")]
+    folder, _ = plain_repo(open_folder / "s", ["L1"], device_sets=sets).launched(open_folder / "s/round")
+    scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.3)})
+    # It would wait for ever for a set of this machine, since the plan has none.
+    with pytest.raises(Refused, match=r"no-scheduler.*measures: alpha, beta"):
+        serve(folder, until="idle", report=lambda _line: None)
+    with open_store(folder.database) as store:
+        assert store.experiments.records() == []

@@ -121,7 +121,7 @@ def test_r27_a_trial_always_leases(launched: RoundFolder, lease_root: Path) -> N
     lease = acquire_set(lease_names("cpu", ("0",)), root=lease_root, purpose="somebody else")
     assert lease is not None
     with lease:
-        assert "[device-busy]" in trial(launched, expect=3)
+        assert "[device-busy] device_sets: every device set is held: " in trial(launched, expect=3)
         assert "[device-busy]" in trial(launched, "--shell", expect=3)
     assert "result: latency_ms" in trial(launched)
 

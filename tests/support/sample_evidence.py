@@ -64,6 +64,7 @@ def sample_round(
     rerun_gain: float | None = None,
     direction: Direction = "lower",
     counted: bool = False,
+    incumbent_evidence: str | None = None,
 ) -> SampleRound:
     """Run the scripted lanes through the rules.
 
@@ -83,12 +84,15 @@ def sample_round(
         rerun_gain: True gain that the final rerun finds; what the steps add up to when not given.
         direction: Which way of the metric is better.
         counted: Whether instructions decide, counted by valgrind.
+        incumbent_evidence: Which round the campaign says made I0.
     """
     secret = digest_bytes(f"secret {round_id} {seed}".encode()).encode()[:32]
     plan = sample_plan(
         lanes, round_id, campaign_id, incumbent or invented_commit("incumbent", round_id), harness, secret,
         text or {}, opened, forgeable, fresh_standalone, direction, counted,
     )  # fmt: skip
+    state = plan.campaign.search_state.model_copy(update={"incumbent_evidence": incumbent_evidence})
+    plan = plan.model_copy(update={"campaign": plan.campaign.model_copy(update={"search_state": state})})
     bench = SampleBench(plan, run_spec_of(plan), secret, random.Random(seed), text or {}, rerun_gain)
     for devices in plan.device_sets:
         bench.free[devices.id] = opened + timedelta(minutes=2)

@@ -13,6 +13,7 @@ from support.synthetic import CampaignRepo
 from roundkit.core.errors import Refused
 from roundkit.core.yamlfile import load_yaml, plain
 from roundkit.models.campaign import CampaignPlan
+from roundkit.rounds.prepare_incumbent import advice_on
 from roundkit.rounds.propose import propose_round
 from roundkit.rules.advice import advise, propose_entries
 
@@ -265,3 +266,22 @@ def test_the_command_prints_advice_and_cost_before_it_freezes(
     printed = prepare(three_lanes, "--round", three_lanes.round_file, "--out", open_folder / "round").stdout
     order = [printed.index(words) for words in ("same-stage", "at most 12 tickets", "frozen at", "digest ")]
     assert order == sorted(order)
+
+
+def test_advice_names_files_of_the_branch_that_the_incumbent_has_otherwise(
+    three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    plan = three_lanes.freeze(open_folder / "round")
+    assert advice_on(plan) == ()
+    three_lanes.commit({"evidence/knobs/rounds/r00/index.json": "{}", "campaign.yaml": "# edited"})
+    assert advice_on(plan) == ()  # what a campaign leaves beside itself is no part of the program
+    newer = three_lanes.commit({"bench/model.json": "{}", "README.md": "new"})
+    (advice,) = advice_on(plan)
+    assert (advice.topic, advice.lanes) == ("incumbent", ())
+    assert f"'README.md', 'bench/model.json' than {plan.incumbent[:12]}" in advice.found
+    assert f"incumbent_revision to {newer}" in advice.suggestion
+    # The incumbent of a round whose branch nobody has merged is ahead of the branch, and nothing is newer.
+    three_lanes.repository.git("branch", "--force", "roundkit/r00", newer)
+    three_lanes.repository.git("reset", "--hard", "--quiet", plan.incumbent)
+    ahead = plan.model_copy(update={"incumbent": newer})
+    assert advice_on(ahead) == ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.sample_evidence import sample_round
 from support.synthetic import CampaignRepo, campaign_repo, knob
 from support.tools import needs_valgrind
 
@@ -155,6 +156,19 @@ def test_r10_incumbent_mismatch(three_lanes: CampaignRepo, only: Only) -> None:
     other = three_lanes.commit({"README.md": "other"})
     three_lanes.edit_campaign(lambda plan: plan["search_state"].update(next_candidate_parent=other))
     assert other in only("incumbent-mismatch").message
+
+
+def test_r10_incumbent_mismatch_with_the_round_that_is_said_to_have_made_it(
+    three_lanes: CampaignRepo, only: Only
+) -> None:
+    named = "evidence/demo/rounds/r01/round-ledger.json"
+    path = three_lanes.campaign_file.parent / named
+    path.parent.mkdir(parents=True)
+    path.write_bytes(sample_round().ledger.to_bytes())
+    three_lanes.edit_campaign(lambda plan: plan["search_state"].update(incumbent_evidence=named))
+    refusal = only("incumbent-mismatch")
+    assert refusal.message == f"round r01 ended with other files than {three_lanes.incumbent}"
+    assert "set incumbent_evidence to null" in refusal.remedy
 
 
 @pytest.mark.parametrize(
