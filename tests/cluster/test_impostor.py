@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -9,12 +11,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from cluster.conftest import PLAN, STORE
 from support.cluster import Cluster, fixture_sets
 from support.killing import wait_for
 
 from roundkit.core.errors import Refused
 from roundkit.measure.cluster.pool import DaskPool
 from roundkit.measure.cluster.security import check_address
+from roundkit.models.round_plan import DeviceSet
 
 OpenPool = Callable[..., DaskPool]
 
@@ -78,3 +82,27 @@ def test_what_is_no_scheduler_is_named_and_the_real_one_is_found_later(
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(Refused, match=r"scheduler-address.*is no address of a scheduler"):
         check_address(address, None, place="--scheduler")
+
+
+def test_a_pool_that_is_closed_while_it_connects_leaves_no_words_of_dask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr("roundkit.measure.cluster.pool._FIRST_LOOK_S", 0.0)  # it is closed before that
+    sets = (DeviceSet(id="a", platform="fixture", devices=("a",)),)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        pool = DaskPool(sets, plan_digest=PLAN, store_sha256=STORE, scheduler=address, scratch=tmp_path)
+        connection, _ = silent.accept()  # nothing answers there, so that it goes on connecting
+
+        async def still_there_at_its_end(ending: DaskPool) -> set[str]:
+            await ending._end()
+            return {str(task.get_coro()) for task in asyncio.all_tasks() if "Link.keep" in str(task)}
+
+        # What is cut off with its loop leaves a client of Dask's behind, and coroutines that nobody awaited.
+        left = asyncio.run_coroutine_threadsafe(still_there_at_its_end(pool), pool._loop).result(timeout=30)
+        assert left == set()
+        pool.close()
+        del pool
+        gc.collect()
+        connection.close()
+    assert [str(warning.message) for warning in recwarn] == []

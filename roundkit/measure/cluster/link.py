@@ -86,7 +86,7 @@ class Link:
         try:
             # Dask's own limit does not count once the other side has taken the connection.
             self.client = await asyncio.wait_for(client, _ANSWER_S)
-        except Exception:
+        except BaseException:  # also where the pool is closed meanwhile: Dask would end it without a loop
             await _end(client)
             raise
         self.generation += 1

@@ -28,8 +28,9 @@ from roundkit.models.measurement import MeasurementRequest
 from roundkit.models.round_plan import DeviceSet
 from roundkit.models.run_spec import RunSpec
 
-_CLOSE_S = 8.0
+_CLOSE_S = 12.0
 _FORGET_S = 3.0
+_CANCEL_S = 4.0
 _FIRST_LOOK_S = 5.0
 
 
@@ -292,7 +293,9 @@ class DaskPool:
     async def _end(self) -> None:
         if self._forgetting:
             await asyncio.wait(self._forgetting, timeout=_FORGET_S)
-        for task in list(self._tasks):
-            if task is not asyncio.current_task():
-                task.cancel()
+        running = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=_CANCEL_S)
         await self._link.close()
