@@ -7,6 +7,8 @@ import os
 import select
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -321,10 +323,20 @@ def test_calls_beyond_the_plans_number_are_refused_and_recorded(open_folder: Pat
     assert len(agent.calls()) == 6
 
 
+def flood(agent: Talk) -> None:
+    assert agent.process.stdin is not None
+    with suppress(BrokenPipeError):
+        while True:
+            ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}\n' % (b"x" * 100)
+            os.write(agent.process.stdin.fileno(), ping)
+
+
 def test_a_wire_that_is_full_ends_the_trial_and_what_was_done_is_recorded(open_folder: Path) -> None:
     with talk(open_folder, most_bytes=20_000) as agent:
+        # Beside: once the gateway has had enough, it reads no more, and who still writes is held up.
+        threading.Thread(target=flood, args=[agent], daemon=True).start()
         while agent.service.halt() is None:
-            agent.raw(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}\n' % (b"x" * 100))
+            time.sleep(0.01)
         assert agent.service.halt() == "killed"
     assert agent.service.failure == "more than 20000 bytes crossed the wire"
     assert sum(len(data) for _, data in agent.messages()) <= 20_000
