@@ -14,7 +14,6 @@ from roundkit.core.progress import SILENT, Progress
 from roundkit.core.resources import lane_wrapper
 from roundkit.models.lane import LaneFile, LaunchLane, LaunchManifest
 from roundkit.models.round_plan import FrozenLane, RoundPlan
-from roundkit.rounds.closing import refuse_closed
 from roundkit.rounds.launch_clone import make_clone, remove_clone, visible_commit
 from roundkit.rounds.launch_environment import import_place, make_environment
 from roundkit.rounds.launch_root import place_lanes
@@ -23,7 +22,6 @@ from roundkit.rounds.left_credentials import remove_left_credentials
 from roundkit.rounds.locks import hold_lock
 from roundkit.rounds.prepare_folder import INCUMBENT_BRANCH
 from roundkit.rules.scope import submission_regex
-from roundkit.store import open_store, store_exists
 
 WRAPPER = "round"
 _READY_FOLDER = "launched"
@@ -60,18 +58,14 @@ def launch(
         progress: Shows the lanes that are ready.
 
     Raises:
-        Refused: ``digest-mismatch``, ``round-closing``, ``round-closed``, ``round-deadline``, ``other-plan``,
-            ``repository-damaged``, ``import-probe``, ``launch-running``, or what reading the plan or placing
-            the clones raises.
+        Refused: ``digest-mismatch``, ``round-deadline``, ``other-plan``, ``repository-damaged``,
+            ``import-probe``, ``launch-running``, or what reading the plan or placing the clones raises.
         ConfinementUnavailable: the import probe cannot be confined on this host.
     """
     plan = read_plan(folder)
     remove_left_credentials(folder)
     run = _Launch(folder, plan, plan.digest())
     check_digest(plan, posted_digest, place=str(folder.plan_file))
-    if store_exists(folder.database):
-        with open_store(folder.database, read_only=True) as store:
-            refuse_closed(folder, plan, store)
     _check_deadline(plan, now or now_utc())
     with hold_lock(folder.store / "launch.lock", code="launch-running", what="a launch of this round"):
         manifest_before = _read_manifest(run)

@@ -120,7 +120,8 @@ def _interrupt_close(scene: Scene) -> None:
     assert "close was stopped; nothing is lost" in said
     with pytest.raises(Refused, match="round-closing"):
         serve_here(scene.folder, until="idle", report=print)
-    assert "`roundkit close ROUND_DIR` goes on" in run_to_end(scene.leases, "status", scene.folder.root)
+    said = run_to_end(scene.leases, "status", scene.folder.root)
+    assert f"next: let close go on\n  roundkit close {scene.folder.root}\n" in said
     said = run_to_end(scene.leases, "close", scene.folder.root)
     assert "has begun before; it goes on where it was" in said
     assert "new incumbent" in said
