@@ -64,8 +64,12 @@ def after_prepare(folder: Path, digest: str) -> None:
     say_next("post the digest, then", ["roundkit", "launch", folder, "--digest", digest])
 
 
-def after_launch(folder: Path, lanes: Sequence[LaunchLane]) -> None:
-    """After clones were made that nobody has begun to fill."""
+def after_launch(folder: Path, lanes: Sequence[LaunchLane], status: RoundStatus) -> None:
+    """After clones were made that nobody has begun to fill; work in those of a closed round leads nowhere."""
+    if status.closing.begun:
+        typer.echo(f"round {status.plan.round_id} {_ended(status)}: nothing more is measured for its lanes")
+        after_look(folder, status)
+        return
     for lane in lanes:
         if lane.harness == "none":
             typer.echo(visible(f"{lane.id} is a person's: {lane.hypothesis}"))
@@ -75,6 +79,10 @@ def after_launch(folder: Path, lanes: Sequence[LaunchLane]) -> None:
     if driven:
         say_next(f"fill the lanes of {', '.join(driven)}", ["roundkit", "launch", folder, "--drive", "all"])
     say_next(_FIRST, ["roundkit", "serve", folder, "--until-idle"])
+
+
+def _ended(status: RoundStatus) -> str:
+    return f"was {status.closing.sentence()}" if status.closing.finished else "is being closed"
 
 
 def after_serve(folder: Path, status: RoundStatus, pool: Sequence[str | Path]) -> None:

@@ -170,6 +170,7 @@ def launch(
     Interrupted:
         the clones that are there stay; the same command makes what is missing
     """
+    from roundkit.rounds.control import read_status
     from roundkit.rounds.drive import drive_lanes
     from roundkit.rounds.launch import launch as launch_round
     from roundkit.rounds.layout import round_folder
@@ -184,7 +185,7 @@ def launch(
     for lane in manifest.lanes:
         typer.echo(f"{lane.id}: {os.path.normpath(lane.clone)}")
     if drive == Drive.none:
-        next_steps.after_launch(round_dir, manifest.lanes)
+        next_steps.after_launch(round_dir, manifest.lanes, read_status(folder))
         return
     # A serve of its own shows its bars in the same terminal: two of them would write over one another.
     with nullcontext() if with_serve else shown_progress() as bars:

@@ -63,6 +63,7 @@ def status(
                 "serve": current.serve,
                 "paused": current.paused,
                 "waiting": current.waiting,
+                "measuring": list(current.measuring),
                 "closed": current.closed,
                 "closing": _closing(current),
                 "handed_over": dict(current.handed_over),

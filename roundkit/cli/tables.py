@@ -77,6 +77,8 @@ def status_table(status: RoundStatus, tickets: list[tuple[str, TicketStatus]]) -
         out.print(Text("queue: closed, nothing more is measured for tickets"))
     else:
         out.print(Text(f"queue: {'paused, ' + status.paused if status.paused else 'open'}"))
+    if status.measuring and (status.serve is not None or closing.running is not None):
+        out.print(Text(visible(f"measuring: {', '.join(status.measuring)}")))
     if status.waiting is not None:
         out.print(Text(visible(f"measuring waits, and goes on by itself: {status.waiting}")))
     out.print(Text(f"A/A checks: {passed} passed, {failed} failed"))

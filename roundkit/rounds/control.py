@@ -18,6 +18,7 @@ from roundkit.rounds.status_mirror import status_of
 from roundkit.rounds.waiting_submissions import unseen_submissions
 from roundkit.rules.attempts import LaneAccount, account
 from roundkit.store import RoundStore, open_store, store_exists
+from roundkit.store.events import INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class RoundStatus:
         closing: How far close is.
         handed_over: How many submissions of each lane nobody has taken in yet; of an open round only.
         launched: Whether the lanes were made.
+        measuring: Subjects of experiments that have begun and not ended; cut off where no process runs.
         said: Last line of what broke a ticket's measurement, by ticket: for the owner, and never for a lane.
     """
 
@@ -51,6 +53,7 @@ class RoundStatus:
     handed_over: Mapping[str, int] = field(default_factory=dict)
     said: Mapping[str, str] = field(default_factory=dict)
     launched: bool = True
+    measuring: tuple[str, ...] = ()
 
 
 def read_status(folder: RoundFolder) -> RoundStatus:
@@ -88,7 +91,15 @@ def read_status(folder: RoundFolder) -> RoundStatus:
             handed_over={} if closing.begun else _handed_over(folder, plan, store),
             said=dict(_last_words(store)),
             launched=folder.launch_file.exists(),
+            measuring=_measuring(store),
         )
+
+
+def _measuring(store: RoundStore) -> tuple[str, ...]:
+    begun = store.experiments.unfinished()
+    # Asked for only where it matters: there may be very many events.
+    cut_off = {event.fields.get("experiment") for event in store.events.all(INTERRUPTED)} if begun else set()
+    return tuple(subject for experiment, subject in begun if experiment not in cut_off)
 
 
 def _handed_over(folder: RoundFolder, plan: RoundPlan, store: RoundStore | None) -> Mapping[str, int]:

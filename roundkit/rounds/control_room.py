@@ -31,23 +31,19 @@ class Room:
 
     Attributes:
         status: Plan, serve, pause, tickets, A/A checks, attempts and how far close is.
-        launched: Whether the lanes were made.
         resuming: Whether a resume waits for its A/A check.
         draining: Whether serve was asked to end.
         stopped_lanes: Lanes that take no more submissions.
         driven_lanes: Lanes that a driver fills now.
-        measuring: Subjects that are being measured.
         checks: A/A checks, oldest first.
         device_sets: The plan's device sets with their holders.
     """
 
     status: RoundStatus
-    launched: bool
     resuming: bool
     draining: bool
     stopped_lanes: frozenset[str]
     driven_lanes: frozenset[str]
-    measuring: tuple[str, ...]
     checks: tuple[AaCheck, ...]
     device_sets: tuple[HeldSet, ...]
 
@@ -60,6 +56,16 @@ class Room:
     def closing(self) -> Closing:
         """How far close is."""
         return self.status.closing
+
+    @property
+    def launched(self) -> bool:
+        """Whether the lanes were made."""
+        return self.status.launched
+
+    @property
+    def measuring(self) -> tuple[str, ...]:
+        """Subjects that are being measured."""
+        return self.status.measuring
 
     def waiting(self) -> int:
         """Count the tickets that have no end yet."""
@@ -75,18 +81,15 @@ def read_room(folder: RoundFolder) -> Room:
     status = read_status(folder)
     driven = frozenset(lane.id for lane in status.plan.lanes if is_held(folder.drive_lock(lane.id)))
     held = _held_sets(status.plan)
-    launched = folder.launch_file.exists()
     if not store_exists(folder.database):
-        return Room(status, launched, False, False, frozenset(), driven, (), (), held)
+        return Room(status, False, False, frozenset(), driven, (), held)
     with open_store(folder.database, read_only=True) as store:
         return Room(
             status=status,
-            launched=launched,
             resuming=store.control.get("resume-needs-aa") is not None,
             draining=status.serve is not None and store.control.get("drain") is not None,
             stopped_lanes=store.control.stopped_lanes(),
             driven_lanes=driven,
-            measuring=tuple(subject for _, subject in store.experiments.unfinished()),
             checks=tuple(store.aa_checks.all()),
             device_sets=held,
         )

@@ -12,8 +12,7 @@ from roundkit.rounds.recording import record_unmeasured
 from roundkit.rounds.requests import Bench
 from roundkit.rounds.status_mirror import mirror_ticket
 from roundkit.store import RoundStore
-
-_INTERRUPTED = "experiment-interrupted"
+from roundkit.store.events import INTERRUPTED
 
 
 def recover(bench: Bench, store: RoundStore) -> None:
@@ -27,11 +26,11 @@ def recover(bench: Bench, store: RoundStore) -> None:
     """
     sweep()
     unfinished = store.experiments.unfinished()
-    noted = {event.fields.get("experiment") for event in store.events.all() if event.kind == _INTERRUPTED}
+    noted = {event.fields.get("experiment") for event in store.events.all(INTERRUPTED)}
     with store.transaction():
         for experiment_id, subject in unfinished:
             if experiment_id not in noted:
-                store.events.add(_INTERRUPTED, experiment=experiment_id, subject=subject)
+                store.events.add(INTERRUPTED, experiment=experiment_id, subject=subject)
         for ticket in store.tickets.all("measuring"):
             store.tickets.requeue(ticket.key)
     for experiment_id, _ in unfinished:

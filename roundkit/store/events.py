@@ -10,6 +10,9 @@ from typing import Any
 from roundkit.core.canonical import canonical_bytes
 from roundkit.core.clock import format_utc, now_utc
 
+INTERRUPTED = "experiment-interrupted"
+"""Kind of the event about an experiment that a killed process had begun: it never has a record."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -33,7 +36,9 @@ class EventLog:
             (format_utc(now_utc()), kind, canonical_bytes(fields).decode()),
         )
 
-    def all(self) -> list[Event]:
-        """Return every event, oldest first."""
-        rows = self._connection.execute("SELECT time, kind, fields FROM events ORDER BY position")
+    def all(self, kind: str | None = None) -> list[Event]:
+        """Return the events of a kind, or every one, oldest first."""
+        rows = self._connection.execute(
+            "SELECT time, kind, fields FROM events WHERE kind = COALESCE(?, kind) ORDER BY position", (kind,)
+        )
         return [Event(time, kind, json.loads(fields)) for time, kind, fields in rows]

@@ -16,6 +16,7 @@ from support.synthetic import CampaignRepo, knob, scripted_lane, write_files
 from roundkit.cli import next_steps
 from roundkit.cli.pool_options import Pool, pool_words
 from roundkit.rounds.control import read_status
+from roundkit.rounds.locks import hold_lock
 from roundkit.store import open_store
 
 
@@ -113,9 +114,29 @@ def test_a_close_that_was_stopped_and_a_round_that_is_closed_say_what_comes_next
         store.steps.put("begun", b"")
     said = roundkit("status", folder.root).stdout
     assert said.endswith(f"next: let close go on\n  roundkit close {folder.root}\n")
+    assert roundkit("launch", folder.root).stdout.endswith(
+        f"round r01 is being closed: nothing more is measured for its lanes\n"
+        f"next: let close go on\n  roundkit close {folder.root}\n"
+    )
     roundkit("close", folder.root)
-    said = roundkit("status", folder.root).stdout
-    assert said.endswith(f"  roundkit prune {folder.root}\n")
+    said = roundkit("launch", folder.root).stdout
+    assert "the incumbent stays: nothing more is measured for its lanes\nevidence " in said
+    assert "roundkit serve" not in said
+    assert roundkit("status", folder.root).stdout.endswith(f"  roundkit prune {folder.root}\n")
+
+
+def test_status_names_what_is_measured_and_not_what_a_killed_serve_had_begun(
+    three_lanes: CampaignRepo, open_folder: Path, lease_root: Path
+) -> None:
+    folder, _ = three_lanes.launched(open_folder / "round")
+    with open_store(folder.database) as store, store.transaction():
+        store.experiments.begin("aa-1.1", "aa", "aa-1", 1)
+    with hold_lock(folder.serve_lock, code="serve-running", what="serve"):
+        assert "\nmeasuring: aa-1\n" in roundkit("status", folder.root).stdout
+        assert json.loads(roundkit("status", folder.root, "--json").stdout)["measuring"] == ["aa-1"]
+    assert "measuring:" not in roundkit("status", folder.root).stdout
+    roundkit("serve", folder.root, "--until-idle")
+    assert read_status(folder).measuring == ()
 
 
 def test_a_draft_stays_a_file_and_the_next_step_stands_beside_it(three_lanes: CampaignRepo) -> None:
