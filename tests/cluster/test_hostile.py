@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from cluster.conftest import sets_of, slow_program
 from measure.worlds import World
@@ -104,6 +107,20 @@ def test_k05_a_candidate_reaches_neither_sockets_nor_keys_nor_other_jobs(
     assert not marker.exists()
     # Whatever came of that, the worker goes on.
     assert measured(pool, world, {}, "reach.2").outcome == "complete"
+
+
+def test_k05_a_worker_listens_to_nobody_without_certificates(encrypted: Cluster) -> None:
+    """Dask's engine has a server of its own, in plain HTTP, that tells of tasks and logs."""
+    here = psutil.Process(encrypted.workers["w"].pid)
+    at = [one.laddr for one in here.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    answered = set()
+    for ip, port in at:
+        with suppress(OSError), socket.create_connection((ip, port), timeout=30) as stream:
+            stream.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            if stream.recv(5) == b"HTTP/":
+                answered.add(ip)
+    assert len({port for ip, port in at if ip != "127.0.0.1"}) == 1
+    assert answered == {"127.0.0.1"}
 
 
 def test_a_tree_of_holes_does_not_fill_the_coordinators_memory(

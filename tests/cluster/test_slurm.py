@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import dask
+import psutil
 import pytest
 from cluster.conftest import PLAN, STORE, sets_of
 from support.cluster import Cluster, fake_slurm, fixture_sets
@@ -192,6 +193,20 @@ def batch_system(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         monkeypatch.setenv(name, value)
     with fake_slurm(place / "bin", place):
         yield place
+
+
+def test_k05_a_scheduler_of_serve_listens_beyond_this_machine_at_its_own_address_alone(
+    batch_system: Path,
+) -> None:
+    def listens() -> set[str]:
+        found = psutil.Process().net_connections("tcp")
+        return {f"{one.laddr.ip}:{one.laddr.port}" for one in found if one.status == psutil.CONN_LISTEN}
+
+    before = listens()
+    with slurm_workers(read_workers(slurm_file(batch_system)), "tcp://127.0.0.1:0", None) as submitted:
+        opened = listens() - before
+        assert submitted.address.removeprefix("tcp://") in opened
+        assert {address.rpartition(":")[0] for address in opened} == {"127.0.0.1"}
 
 
 def test_k06_a_job_that_is_not_taken_is_told_and_submitted_again(

@@ -162,7 +162,8 @@ class Cluster:
             [
                 *self._inside(_SCHEDULER),
                 sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", self.host,
-                "--port", str(self.port), "--no-dashboard", "--no-jupyter", *tls,
+                "--port", str(self.port), "--dashboard-address", "127.0.0.1:0",
+                "--no-dashboard", "--no-jupyter", *tls,
             ],
             env={**self.environment, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": self.worker_ttl},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,

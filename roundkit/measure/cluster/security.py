@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 AUTHORITY_FILE = "authority.pem"
 CERTIFICATE_FILE = "cluster.pem"
 KEY_FILE = "cluster.key"
+HTTP_ADDRESS = "127.0.0.1:0"
+"""Where Dask's own HTTP server listens, which asks nobody for a certificate: for no other machine."""
 _REMEDY = "make them with `roundkit cluster cert` and copy the folder to each machine"
 
 

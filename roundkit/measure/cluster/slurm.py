@@ -22,7 +22,7 @@ from roundkit.core.errors import Refused, refuse
 from roundkit.core.yamlfile import plain, read_yaml, schema_refusals
 from roundkit.measure.cluster.ports import check_scheduler_port
 from roundkit.measure.cluster.reaching import silence
-from roundkit.measure.cluster.security import check_address, security_of
+from roundkit.measure.cluster.security import HTTP_ADDRESS, check_address, security_of
 from roundkit.models.cluster import BatchSystem, SlurmWorkers
 
 
@@ -233,7 +233,7 @@ def slurm_workers(workers: SlurmWorkers, scheduler: str, tls: Path | None) -> It
                 "host": parts.hostname,
                 "port": parts.port or 0,
                 "dashboard": False,
-                "dashboard_address": ":0",
+                "dashboard_address": HTTP_ADDRESS,
             },
             workers=workers,
             tls=tls,

@@ -24,7 +24,7 @@ from roundkit.measure.cluster.bench import Bench
 from roundkit.measure.cluster.link import METRIC
 from roundkit.measure.cluster.ports import check_worker_port
 from roundkit.measure.cluster.reaching import not_connected, silence
-from roundkit.measure.cluster.security import check_address, security_of
+from roundkit.measure.cluster.security import HTTP_ADDRESS, check_address, security_of
 from roundkit.measure.cluster.sets import read_sets
 from roundkit.measure.cluster.tasks import set_bench
 
@@ -211,6 +211,7 @@ async def _connected(
         host=_host(tls),
         port=port,
         dashboard=False,
+        dashboard_address=HTTP_ADDRESS,
         heartbeat_interval="500ms",
         metrics={METRIC: _telling(bench)},
         death_timeout=_CONNECT_S,
