@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,6 +63,18 @@ class OutboxScan:
         if self.at_end:
             self._entries = None
         return [name for name in names if not name.startswith(".")]
+
+    def handed_over_ns(self, names: Iterable[str]) -> dict[str, int]:
+        """Return when each of some entries was put there, by the host's clock; not those that are gone.
+
+        It is when the entry was renamed into the folder: a lane can make that later, never earlier.
+        """
+        found: dict[str, int] = {}
+        with contextlib.suppress(OSError), open_folder(self._clone, OUTBOX) as descriptor:
+            for name in names:
+                with contextlib.suppress(OSError):
+                    found[name] = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_ctime_ns
+        return found
 
 
 def outbox_entries(clone: Path, wanted: Callable[[str], object]) -> list[str]:

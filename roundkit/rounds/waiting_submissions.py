@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import heapq
 import re
+from collections.abc import Iterator
 
 from roundkit.models.ledger import BEYOND_THE_CAP, TicketRecord
 from roundkit.models.round_plan import RoundPlan
@@ -35,7 +36,7 @@ class LaneOutbox:
         self._decided: set[int] = set()
         self._recorded = 0
         self._recorded_bytes = 0
-        self._pending: dict[str, None] = {}
+        self._pending: dict[str, int] = {}
 
     @property
     def flooded(self) -> bool:
@@ -48,19 +49,30 @@ class LaneOutbox:
         return self._scan.at_end and not self._pending
 
     def next_entries(self) -> list[str]:
-        """Return some undecided entries; the caller decides each and says so."""
+        """Return some undecided entries, in the order in which they were handed over, as far as it was read.
+
+        The caller decides each and says so.
+        """
         if len(self._pending) < _READ_AT_ONCE:
-            for name in self._scan.read(_NAMES_AT_ONCE):
-                if hash(printable_name(name)) in self._decided or name in self._pending:
-                    continue
-                if self.flooded and _KEY.fullmatch(name) is None:
-                    self.decided(name)  # cannot be a submission, whatever it holds
-                else:
-                    self._pending[name] = None
-        batch = sorted(itertools.islice(self._pending, _READ_AT_ONCE))
+            self._pending |= dict.fromkeys(self._new_names(), 0)
+            self._pending |= self._scan.handed_over_ns(
+                [name for name, handed_ns in self._pending.items() if not handed_ns]
+            )
+        batch = heapq.nsmallest(
+            _READ_AT_ONCE, self._pending, key=lambda name: (self._pending[name], printable_name(name))
+        )
         for name in batch:
             del self._pending[name]
         return batch
+
+    def _new_names(self) -> Iterator[str]:
+        for name in self._scan.read(_NAMES_AT_ONCE):
+            if hash(printable_name(name)) in self._decided or name in self._pending:
+                continue
+            if self.flooded and _KEY.fullmatch(name) is None:
+                self.decided(name)  # cannot be a submission, whatever it holds
+            else:
+                yield name
 
     def decided(self, name: str) -> None:
         """Remember that an entry was decided."""

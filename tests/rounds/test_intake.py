@@ -298,6 +298,38 @@ def test_r17_deep_nesting_is_one_rejected_entry(launched: RoundFolder) -> None:
         remove_tree(launched.outbox("L1") / "deep")
 
 
+def hand_over_anew(outbox: Path, names: list[str]) -> None:
+    """Put entries into an outbox one after the other, as the wrapper does: by a rename of what lay beside."""
+    last_ns = 0
+    for name in names:
+        handed_ns = last_ns
+        while handed_ns <= last_ns:  # the clock of file systems may stand still for milliseconds
+            (outbox / name).rename(outbox.parent / "made")
+            (outbox.parent / "made").rename(outbox / name)
+            handed_ns = (outbox / name).stat().st_ctime_ns
+        last_ns = handed_ns
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_lanes_tickets_are_taken_in_as_they_were_handed_over(
+    launched: RoundFolder, *, backwards: bool
+) -> None:
+    """Whatever their names are, which follow from the candidates: a cap is for the last ones."""
+    for share in range(5):
+        entry, blobs = written("knobs/L1.json", knob(0.1 + share / 100).encode())
+        force_entry(launched, "L1", [entry], blobs=blobs)
+    outbox = launched.outbox("L1")
+    names = sorted((path.name for path in outbox.iterdir()), reverse=backwards)
+    hand_over_anew(outbox, names)
+    # A time that the lane sets itself is none.
+    os.utime(outbox / names[-1], (0, 0))
+    with open_store(launched.database) as store:
+        take_in(intake_of(launched), store)
+        tickets = store.tickets.all()
+        assert [ticket.key for ticket in tickets] == names
+        assert [ticket.reject_cause for ticket in tickets] == [None] * 4 + ["cap"]
+
+
 @pytest.mark.slow
 def test_r17_a_flood_hides_nothing_and_costs_each_turn_little(launched: RoundFolder) -> None:
     """100,000 entries that are no submissions, and some that look like one, around two good ones."""
