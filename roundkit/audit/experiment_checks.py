@@ -28,7 +28,7 @@ def check_experiments(material: Material) -> list[Check]:
         *conclude(
             "medians", _each(material, record_checks.value_problems), f"{trials} trials, from raw repetitions"
         ),
-        *conclude("counts", _count_problems(material), "instructions add up, process by process"),
+        *conclude("counts", _count_problems(material), _counted(material)),
         *conclude(
             "clocks",
             _each(material, record_checks.clock_problems),
@@ -68,6 +68,12 @@ def _identity_problems(material: Material) -> Iterator[Disagreement]:
 def _schedule_problems(material: Material) -> Iterator[Disagreement]:
     for record in material.experiments.values():
         yield from record_checks.schedule_problems(record, material.spec, material.secret)
+
+
+def _counted(material: Material) -> str:
+    if material.spec.counting_tool is None:
+        return f"nothing is counted: {material.spec.benchmark.instrument} decides"
+    return "instructions add up, process by process"
 
 
 def _count_problems(material: Material) -> Iterator[Disagreement]:

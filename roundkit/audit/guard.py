@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from roundkit.audit.findings import Check
 from roundkit.core.errors import RoundkitError
+from roundkit.core.progress import Task
 from roundkit.evidence.problem import EvidenceProblem
 
+M = TypeVar("M")
+Family = tuple[str, Callable[[M], list[Check]]]
+"""A kind of checks: its name, and what makes them of the material."""
 BROKEN = (
     RoundkitError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, AssertionError,
     RuntimeError, OSError,
@@ -18,7 +24,8 @@ BROKEN = (
 def failures(name: str, problem: EvidenceProblem) -> Iterator[Check]:
     """Yield one failed check a refusal."""
     for refusal in problem.refusals:
-        yield Check(name, False, refusal.place, f"[{refusal.code}] {refusal.message}")
+        what = f"{refusal.message}; {refusal.remedy}" if refusal.remedy else refusal.message
+        yield Check(name, False, refusal.place, f"[{refusal.code}] {what}")
 
 
 def guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
@@ -29,3 +36,18 @@ def guarded(family: str, check: Callable[[], list[Check]]) -> list[Check]:
         return list(failures(family, problem))
     except BROKEN as error:
         return [Check(family, False, "", f"cannot be recomputed: {type(error).__name__}: {error}")]
+
+
+def each_family(families: Iterable[Family[M]], material: M, task: Task) -> list[Check]:
+    """Make the checks of every family, and tell of each that is made.
+
+    Args:
+        families: Names with what checks them.
+        material: What was read of the evidence.
+        task: Whom to tell.
+    """
+    checks: list[Check] = []
+    for name, check in families:
+        checks += guarded(name, partial(check, material))
+        task.advance()
+    return checks

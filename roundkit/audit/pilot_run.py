@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundkit.audit import pilot_acceptance_checks, pilot_agent_checks, pilot_call_checks, pilot_checks
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
-from roundkit.audit.guard import BROKEN, failures, guarded
+from roundkit.audit.guard import BROKEN, each_family, failures, guarded
 from roundkit.audit.head_check import posted_head
 from roundkit.audit.pilot_ledger_checks import posted_ledgers
 from roundkit.audit.pilot_material import PilotMaterial, read_pilot
@@ -71,9 +71,7 @@ def _audit(path: Path, name: str, expect: str | None, head: str | None, task: Ta
         return AuditReport(name, None, (Check("files", False, "", said),))
     checks = [*_expected(material.cohort.digest, expect), *_head(material, head)]
     task.advance()
-    for family, check in _FAMILIES:
-        checks += guarded(family, partial(check, material))
-        task.advance()
+    checks += each_family(_FAMILIES, material, task)
     return AuditReport(name, material.cohort.digest, tuple(checks))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from roundkit.audit.findings import AuditReport, Check, Disagreement, conclude
-from roundkit.audit.guard import failures, guarded
+from roundkit.audit.guard import each_family, failures
 from roundkit.audit.head_check import posted_head
 from roundkit.audit.policy_clocks import clock_problems
 from roundkit.audit.policy_material import PolicyMaterial, RunMaterial, read_policy
@@ -62,9 +61,7 @@ def audit_policy(
         task.advance()
         digest = material.decision.digest() if material.decision else None
         checks = [*_expected(digest, expect), *posted_head(_chain(material), head)]
-        for family, check in families:
-            checks += guarded(family, partial(check, material))
-            task.advance()
+        checks += each_family(families, material, task)
     return AuditReport(name, digest, tuple(checks))
 
 

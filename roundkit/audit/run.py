@@ -11,7 +11,7 @@ from roundkit.audit.chain_checks import check_chain
 from roundkit.audit.decision_checks import check_decisions
 from roundkit.audit.experiment_checks import check_experiments
 from roundkit.audit.findings import AuditReport, Check
-from roundkit.audit.guard import failures, guarded
+from roundkit.audit.guard import each_family, failures, guarded
 from roundkit.audit.index_checks import check_files, check_index
 from roundkit.audit.log_checks import check_log
 from roundkit.audit.look_checks import check_looks
@@ -87,9 +87,7 @@ def audit_round(
         except EvidenceProblem as problem:
             return AuditReport(name, evidence.digest, (*checks, *failures("records", problem)))
         task.advance()
-        for family, check in _FAMILIES:
-            checks += guarded(family, partial(check, material))
-            task.advance()
+        checks += each_family(_FAMILIES, material, task)
         if repository is not None:
             checks += guarded("repository", partial(check_repository, material, repository))
         task.advance()

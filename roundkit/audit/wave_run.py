@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from roundkit.audit import (
@@ -15,7 +14,7 @@ from roundkit.audit import (
     wave_time_checks,
 )
 from roundkit.audit.findings import AuditReport, Check
-from roundkit.audit.guard import failures, guarded
+from roundkit.audit.guard import each_family, failures
 from roundkit.audit.index_checks import check_files, check_index
 from roundkit.audit.wave_material import CampaignMaterial, read_campaign
 from roundkit.core.progress import SILENT, Progress
@@ -65,8 +64,6 @@ def audit_waves(path: Path, *, expect: str | None = None, progress: Progress = S
         except EvidenceProblem as found:
             return AuditReport(name, evidence.digest, (*checks, *failures("records", found)))
         task.advance()
-        for family, check in _FAMILIES:
-            checks += guarded(family, partial(check, material))
-            task.advance()
+        checks += each_family(_FAMILIES, material, task)
     checks.append(Check("cannot be recomputed", True, "", _UNCHECKED))
     return AuditReport(name, evidence.digest, tuple(checks))
