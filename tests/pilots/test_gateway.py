@@ -323,21 +323,25 @@ def test_calls_beyond_the_plans_number_are_refused_and_recorded(open_folder: Pat
     assert len(agent.calls()) == 6
 
 
-def flood(agent: Talk) -> None:
-    assert agent.process.stdin is not None
+def flood(pipe: int) -> None:
+    """Write until nobody is left who reads, to a descriptor of one's own, which nobody else closes."""
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}\n' % (b"x" * 100)
     with suppress(BrokenPipeError):
         while True:
-            ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"%s"}}\n' % (b"x" * 100)
-            os.write(agent.process.stdin.fileno(), ping)
+            os.write(pipe, ping)
+    os.close(pipe)
 
 
 def test_a_wire_that_is_full_ends_the_trial_and_what_was_done_is_recorded(open_folder: Path) -> None:
     with talk(open_folder, most_bytes=20_000) as agent:
+        assert agent.process.stdin is not None
         # Beside: once the gateway has had enough, it reads no more, and who still writes is held up.
-        threading.Thread(target=flood, args=[agent], daemon=True).start()
+        writer = threading.Thread(target=flood, args=[os.dup(agent.process.stdin.fileno())])
+        writer.start()
         while agent.service.halt() is None:
             time.sleep(0.01)
         assert agent.service.halt() == "killed"
+    writer.join()
     assert agent.service.failure == "more than 20000 bytes crossed the wire"
     assert sum(len(data) for _, data in agent.messages()) <= 20_000
 

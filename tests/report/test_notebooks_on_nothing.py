@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -24,9 +26,11 @@ PLACE = {
 
 
 @pytest.fixture(scope="module")
-def shell() -> InteractiveShell:
-    """What runs a kernel's cells, in this process."""
-    return InteractiveShell()
+def shell() -> Iterator[InteractiveShell]:
+    """What runs a kernel's cells, in this process, which is itself again afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # replaced by a shell
+        yield InteractiveShell()
 
 
 def test_every_notebook_that_opens_something_is_tried() -> None:

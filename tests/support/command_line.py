@@ -35,7 +35,6 @@ def run_roundkit(
     Raises:
         subprocess.TimeoutExpired: it does not end.
     """
-    vars(sys.modules["__main__"]).setdefault("__spec__", None)  # IPython's shell has a module without
     argv = ["roundkit", *map(str, words)]
     environment = dict(os.environ if env is None else env)
     with tempfile.TemporaryDirectory(prefix="roundkit-said-") as folder:
