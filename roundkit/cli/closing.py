@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundkit.cli import next_steps
 from roundkit.cli.app import RoundDir, app
+from roundkit.cli.options import somebody
 from roundkit.cli.pool_options import Pool, PoolOption, SchedulerOption, SlurmOption, TlsOption
 from roundkit.cli.progress import shown_progress
+from roundkit.core.clock import is_expired, now_utc
+
+if TYPE_CHECKING:
+    from roundkit.rounds.layout import RoundFolder
 
 
 @app.command(rich_help_panel="Rounds")
@@ -19,12 +25,16 @@ def close(
     scheduler: SchedulerOption = None,
     tls: TlsOption = None,
     slurm: SlurmOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing, not even where nothing was ever handed over.")
+    ] = False,
 ) -> None:
     """Select, compose, rerun, export the evidence and advance the incumbent; resumable.
 
     The lanes whose tickets passed are laid on one another, largest gain first, each step measured; the
     result is measured once more against the incumbent. Killed or interrupted at any moment, it goes on where
-    it was.
+    it was. Who ends a round before its deadline that nobody has handed anything over in is asked first, at a
+    terminal.
 
     Examples:
         roundkit close ../round-01
@@ -46,6 +56,10 @@ def close(
 
     folder, choice = round_folder(round_dir), PoolChoice(pool.value, scheduler, tls, slurm)
     devices = chosen_pool(folder, choice)
+    if not yes and somebody() and _is_untouched(folder):
+        typer.confirm(
+            "Nothing was ever handed over, and the deadline is yet to come. End the round?", abort=True
+        )
     with shown_progress() as progress:
         outcome = close_round(folder, report=progress.say, pool=devices, progress=progress)
     ledger_table(outcome.ledger)
@@ -53,6 +67,14 @@ def close(
     typer.echo(f"index {outcome.index_digest}")
     typer.echo(f"`roundkit prune {round_dir}` leaves plan, ledger and evidence, and frees the rest")
     next_steps.after_close(round_dir, outcome)
+
+
+def _is_untouched(folder: RoundFolder) -> bool:
+    from roundkit.rounds.control import read_status
+
+    status = read_status(folder)
+    over = status.closing.begun or is_expired(status.plan.deadline_utc, now_utc())
+    return not (over or status.tickets or status.handed_over)
 
 
 @app.command(rich_help_panel="Rounds")

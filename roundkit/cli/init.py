@@ -21,6 +21,7 @@ from roundkit.cli.compare_options import (
     pairs_option,
     with_shared_options,
 )
+from roundkit.cli.options import somebody
 from roundkit.cli.progress import shown_progress
 from roundkit.core.progress import duration
 from roundkit.core.text import visible
@@ -108,7 +109,7 @@ def init(
     if (sentence := left_out(top, place)) is not None:
         typer.echo(visible(sentence), err=True)
     benchmark = benchmark or _asked(f"Benchmark command, run at the top of {top.name}", "--benchmark")
-    if shared.validator is None and _somebody():
+    if shared.validator is None and somebody():
         asked = "Validator command, which fails when an answer is wrong (empty: none)"
         answer = typer.prompt(asked, default="", show_default=False)
         shared = replace(shared, validator=answer or None)
@@ -127,17 +128,13 @@ def init(
         beginning = begun(replace(options, instrument="cpu"), known=beginning.noise)
     notebooks = _written(beginning, place)
     _tell(beginning, top, place / CAMPAIGN, notebooks)
-    if quieter is not None and not _somebody():
+    if quieter is not None and not somebody():
         _tell_how(quieter, place / CAMPAIGN)
-
-
-def _somebody() -> bool:
-    return sys.stdin.isatty()
 
 
 def _takes_it(quieter: Quieter) -> bool:
     """Ask a person whether CPU time is to decide; without an answer it does not: wall is what is felt."""
-    if not _somebody():
+    if not somebody():
         return False
     for sentence in quieter.words():
         typer.echo(sentence)
@@ -158,7 +155,7 @@ def _asked(what: str, option: str) -> str:
     Raises:
         typer.BadParameter: nobody is there to be asked.
     """
-    if not _somebody():
+    if not somebody():
         raise typer.BadParameter(
             'say what to run, such as "python3 bench.py": any command that does the work', param_hint=option
         )
@@ -203,9 +200,10 @@ def _tell(beginning: Beginning, top: Path, written: Path, notebooks: list[Path])
     at, drafted, out = (
         _typed(path) for path in (written, written.with_name("round.yaml"), top.parent / "round-01")
     )
-    typer.echo(
-        visible(f"wrote {at}, and {len(notebooks)} notebooks in {_typed(written.parent / 'notebooks')}")
+    beside = (
+        f", and {len(notebooks)} notebooks in {_typed(written.parent / 'notebooks')}" if notebooks else ""
     )
+    typer.echo(visible(f"wrote {at}{beside}"))
     typer.echo(
         visible(
             f"next: 1. describe directions worth trying under search_plan in {at}\n"

@@ -107,6 +107,18 @@ class ManualCommand(TyperCommand):
         super().format_help(ctx, formatter)
         _print_sections(self.page)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what was typed.
+
+        Raises:
+            typer.BadParameter: in Typer's words, less those of what it checks them with.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; Ctrl-C ends it with its page's sentence.
 

@@ -118,8 +118,11 @@ def after_close(folder: Path, closed: CloseOutcome) -> None:
         ["roundkit", "audit", evidence, "--expect", closed.index_digest],
     )
     if closed.new_incumbent:
-        branch = f"roundkit/{closed.ledger.round_id}"
-        say_next("in your repository, take what the round kept", ["git", "merge", branch])
+        _merge(closed.ledger.round_id)
+
+
+def _merge(round_id: str) -> None:
+    say_next("in your repository, take what the round kept", ["git", "merge", f"roundkit/{round_id}"])
 
 
 def after_look(folder: Path, status: RoundStatus, pool: Sequence[str | Path] = ()) -> None:
@@ -163,3 +166,5 @@ def after_end(folder: Path, status: RoundStatus) -> None:
         ["roundkit", "audit", evidence, "--expect", index],
         ["roundkit", "prune", folder],
     )
+    if status.closing.advanced:
+        _merge(status.plan.round_id)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 
 import typer
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _SHELL = re.compile(r"[|&;<>()`]+|\$\(|\$[A-Za-z_{]\w*")
+
+
+def somebody() -> bool:
+    """Whether a person is there who can be asked."""
+    return sys.stdin.isatty()
 
 
 def even_pairs(pairs: int | None) -> int | None:

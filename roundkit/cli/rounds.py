@@ -262,7 +262,10 @@ def serve(
     devices = chosen_pool(folder, choice)
     with shown_progress() as progress:
         outcome = serve_round(folder, until=until, report=progress.say, pool=devices, progress=progress)
-    typer.echo(f"serve ended ({outcome.ended}): {outcome.measured} measured, {outcome.rejected} rejected")
+    typer.echo(
+        f"serve ended ({outcome.ended}); of the round's tickets {outcome.measured} are measured,"
+        f" {outcome.rejected} rejected"
+    )
     if outcome.ended == "drained":
         typer.echo("what waits stays queued; the same command goes on with it")
     if outcome.paused is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from roundkit.core.errors import Refused, refuse, system_refusal
+from roundkit.models.evidence import EvidencePointer
 from roundkit.models.round_plan import RoundPlan
 
 
@@ -128,8 +130,8 @@ def evidence_name(plan: RoundPlan) -> str:
 
 
 def round_folder(path: Path) -> RoundFolder:
-    """Return the round at a path, absolute."""
-    return RoundFolder(path.absolute())
+    """Return the round at a path, absolute and without links."""
+    return RoundFolder(path.resolve())
 
 
 def read_plan(folder: RoundFolder) -> RoundPlan:
@@ -139,23 +141,19 @@ def read_plan(folder: RoundFolder) -> RoundPlan:
         Refused: ``not-a-round``, ``not-permitted``, ``pruned``, ``malformed`` or ``plan-changed``.
     """
     if folder.pointer_file.exists():
-        raise refuse(
-            "pruned",
-            f"the round at {folder.root} was closed and pruned",
-            place=str(folder.pointer_file),
-            remedy="it says where the evidence lies: `roundkit report` and `roundkit audit` work on that",
-        )
+        raise _pruned(folder)
     try:
         data = folder.plan_file.read_bytes()
         frozen = (folder.store / "plan-digest").read_text(errors="replace").strip()
     except PermissionError as error:
         raise Refused(system_refusal(error)) from error
     except OSError as error:
+        there = folder.root.is_dir()
         raise refuse(
             "not-a-round",
-            "there is no frozen round",
+            "there is no frozen round" if there else "there is no such folder",
             place=str(folder.root),
-            remedy="run `roundkit prepare` first",
+            remedy="name a folder that `roundkit prepare` made",
         ) from error
     plan = _parse(data, folder)
     if plan is None or plan.to_bytes() != data or plan.digest() != frozen:
@@ -166,6 +164,19 @@ def read_plan(folder: RoundFolder) -> RoundPlan:
             remedy="restore round-plan.json, or prepare a new round; a frozen plan is never edited",
         )
     return plan
+
+
+def _pruned(folder: RoundFolder) -> Refused:
+    """Say where the evidence of a pruned round lies, if its pointer can be read."""
+    place = str(folder.pointer_file)
+    try:
+        pointer = EvidencePointer.from_bytes(folder.pointer_file.read_bytes(), place=place)
+    except (OSError, ValueError):
+        remedy = "it says where the evidence lies: `roundkit report` and `roundkit audit` work on that"
+    else:
+        said = shlex.join(["roundkit", "audit", pointer.evidence, "--expect", pointer.index_sha256])
+        remedy = f"its evidence lies at {pointer.evidence}; check it with `{said}`"
+    return refuse("pruned", f"the round at {folder.root} was closed and pruned", place=place, remedy=remedy)
 
 
 def _parse(data: bytes, folder: RoundFolder) -> RoundPlan | None:

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from support.checkouts import Bench
-from support.synthetic import CampaignRepo
+from support.checkouts import Bench, argv
+from support.synthetic import CampaignRepo, knob, scripted_lane
+from support.terminals import Terminal
 
 NO_LEDGER = "no evidence, no round and no exported frames at "
 
@@ -26,7 +27,12 @@ def bench(three_lanes: CampaignRepo, open_folder: Path) -> Bench:
     ("words", "code", "said"),
     [
         (("status", "round"), 0, "round r01: no ticket yet\nserve: not running\nqueue: open\n"),
-        (("status", "empty"), 3, "empty: there is no frozen round\n    → run `roundkit prepare` first"),
+        (
+            ("status", "empty"),
+            3,
+            "empty: there is no frozen round\n    → name a folder that `roundkit prepare`",
+        ),
+        (("status", "empty/../none"), 3, "/none: there is no such folder\n"),
         (("status", "round", "none"), 3, "the round has no ticket 'none'"),
         (("close", "empty"), 3, "empty: there is no frozen round"),
         (("prune", "round"), 3, "round r01 is not closed"),
@@ -66,6 +72,27 @@ def test_a_round_without_tickets_closes_and_says_what_is_known_of_its_lanes(benc
         f"round r01 is closed already, and nothing is measured: closed at {closing['closed_utc']}"
     )
     assert "round r01 was closed at" in bench.run("serve", "round", expect=3).printed
+
+
+def test_a_person_is_asked_before_a_round_ends_that_nobody_handed_anything_over_in(bench: Bench) -> None:
+    terminal = Terminal(argv("close", "round"), cwd=bench.root, environment=bench.environment())
+    terminal.wait_for(r"Nothing was ever handed over.*End the\s+round\?")
+    terminal.type("n\n")
+    assert terminal.end() == 1
+    assert "Traceback" not in terminal.printed
+    shown = bench.run("status", "round", expect=0).out
+    assert "queue: open\n" in shown
+    scripted_lane(bench.root / "round/lanes/L1", {"knobs/L1.json": knob(0.3)})
+    terminal = Terminal(argv("close", "round"), cwd=bench.root, environment=bench.environment())
+    assert terminal.end() == 3
+    assert "[tickets-waiting]" in terminal.printed
+
+
+def test_a_person_who_asks_for_it_is_not_asked(bench: Bench) -> None:
+    terminal = Terminal(argv("close", "round", "--yes"), cwd=bench.root, environment=bench.environment())
+    assert terminal.end() == 0
+    assert "End the" not in terminal.printed
+    assert "queue: closed" in bench.run("status", "round", expect=0).out
 
 
 def test_a_pilot_before_its_first_run_says_so(bench: Bench) -> None:

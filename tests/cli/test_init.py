@@ -59,6 +59,16 @@ def test_a_strangers_repository_gets_a_campaign_that_prepare_takes(bench: Bench)
     assert "lanes:" in proposed.out
 
 
+def test_notebooks_that_are_there_stay_and_are_not_counted(bench: Bench) -> None:
+    words = ("init", "mine", *BENCHMARK, *METRIC, "--no-noise")
+    assert " notebooks in mine/campaign/notebooks\n" in bench.run(*words, expect=0).out
+    kept = bench.root / "mine/campaign/notebooks/prepare.ipynb"
+    kept.write_text("mine")
+    (bench.root / "mine/campaign/campaign.yaml").unlink()
+    assert "\nwrote mine/campaign/campaign.yaml\n" in bench.run(*words, expect=0).out
+    assert kept.read_text() == "mine"
+
+
 def test_nothing_is_overwritten(bench: Bench) -> None:
     (bench.root / "mine/campaign").mkdir()
     (bench.root / "mine/campaign/campaign.yaml").write_text("mine: true\n")

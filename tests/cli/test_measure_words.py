@@ -143,6 +143,9 @@ def test_m12_an_unknown_driver_is_a_sentence(tmp_path: Path) -> None:
     said = usage("launch", str(tmp_path), "--drive", "nobody")
     assert "nothing here drives 'nobody': name claude, codex," in said
     assert "Value error" not in said
+    said = usage("serve", str(tmp_path), "--pool", "dsk")
+    assert "'dsk' is not one of 'local'" in said
+    assert "Value error" not in said
 
 
 def test_m13_noise_speaks_of_the_pairs_asked_for(bench: Bench) -> None:

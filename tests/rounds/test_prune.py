@@ -69,7 +69,9 @@ def test_r29_a_closed_round_shrinks_to_plan_ledger_and_pointer(
     assert pointer["index_sha256"] == closed.index_digest
     assert pointer["index_sha256"] == digest_file(closed.evidence / "index.json")
     assert str(closed.evidence) in printed
-    assert "[pruned]" in command(launched, expect=3, verb="status")
+    told = command(launched, expect=3, verb="status")
+    assert "[pruned]" in told
+    assert f"`roundkit audit {closed.evidence} --expect {closed.index_digest}`" in told
     again = command(launched, expect=0)
     assert again == printed
     assert sorted(path.name for path in launched.root.iterdir()) == LEFT
