@@ -26,6 +26,7 @@ from roundkit.core.errors import Refused
 from roundkit.host.lease import acquire_set, holders
 from roundkit.rounds.close import close as close_here
 from roundkit.rounds.control import read_status
+from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve as serve_here
 from roundkit.store import open_store, store_exists
 
@@ -139,3 +140,17 @@ def test_fault_05_a_killed_serve_holds_no_device_and_leaves_no_trial(submitted: 
         assert lease.devices == (device,)
         assert [holder.purpose for holder in holders(submitted.leases)] == ["next"]
     assert_nothing_runs(submitted.folder)
+
+
+def test_a_serve_that_launch_starts_imports_nothing_of_the_folder_it_is_called_in(
+    launched: RoundFolder, lease_root: Path
+) -> None:
+    """An owner who stands in a lane's clone must not run what its agent left there, out of any boundary."""
+    clone = launched.clone("L1")
+    (clone / "psutil.py").write_text("raise SystemExit('a lane has left the boundary')\n")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "roundkit", "launch", launched.root, "--drive", "replay", "--with-serve"],
+        cwd=clone, env=environment(lease_root), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "left the boundary" not in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
