@@ -27,12 +27,15 @@ def advance_campaign(
 ) -> str | None:
     """Write the commit chain and update ``campaign.yaml``; return the new incumbent, or None.
 
-    Both are repeatable: the same ledger gives the same commits, and a plan that has this round's rows
-    already is left alone.
+    Both are repeatable until they are noted as done: the same ledger gives the same commits, and a plan that
+    has this round's rows already is left alone. From then on they are their owner's, who may have gone on.
 
     Raises:
         Refused: as for :func:`check_campaign_file`; close again once the file is mended.
     """
+    done = store.steps.get("advanced")
+    if done is not None:
+        return done.decode() or None
     head = _write_chain(bench, ledger, index_digest) if ledger.advanced else None
     moved = update_campaign_file(bench.plan, ledger, head)
     if head is not None and not moved:
@@ -40,9 +43,8 @@ def advance_campaign(
             f"{bench.plan.campaign_path}: search_state names another incumbent than the round started from"
             f" and stays as it is; the round's own result is {head}"
         )
-    if store.steps.get("advanced") is None:
-        with store.transaction():
-            store.steps.put("advanced", (head or "").encode())
+    with store.transaction():
+        store.steps.put("advanced", (head or "").encode())
     return head
 
 

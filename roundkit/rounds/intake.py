@@ -186,8 +186,9 @@ def _bulk_problem(raw: Any, max_files: int) -> Rejection | None:
     entries = entries if isinstance(entries, list) else []
     if len(entries) > max_files:
         return Rejection("too-large", f"{len(entries)} files, more than {max_files}")
-    for row, model in ((raw, Manifest), *((entry, ManifestEntry) for entry in entries)):
-        if isinstance(row, dict) and len(row) > len(model.model_fields):
+    fields = len(ManifestEntry.model_fields)
+    for row, most in ((raw, len(Manifest.model_fields)), *((entry, fields) for entry in entries)):
+        if isinstance(row, dict) and len(row) > most:
             return Rejection("malformed", "manifest.json: an object has more fields than there are")
     return None
 

@@ -60,3 +60,17 @@ def test_r09_another_incumbent_in_the_file_stays(launched: RoundFolder, three_la
     _, content = read_yaml(three_lanes.root / "campaign.yaml")
     assert content["search_state"]["incumbent_revision"] == other
     assert "last_round_ledger" not in content["search_state"]
+
+
+def test_r25_closing_an_earlier_round_again_moves_no_state_back(
+    launched: RoundFolder, three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    """Neither round has a row of its own in the file, and both began at the same incumbent."""
+    close(launched, report=quiet)
+    three_lanes.edit_round(lambda draft: draft.update(round_id="r02"))
+    later, _ = three_lanes.launched(open_folder / "later")
+    close(later, report=quiet)
+    before = three_lanes.campaign_file.read_bytes()
+    assert b"rounds/r02/round-ledger.json" in before
+    close(launched, report=quiet)
+    assert three_lanes.campaign_file.read_bytes() == before
