@@ -71,6 +71,8 @@ def test_r03_a_mode_change_of_a_protected_path_is_rejected(launched: RoundFolder
         "./knobs/L1.json",
         ".git/hooks/post-checkout",
         "knobs/.GIT/config",
+        "knobs/.git:x",
+        "knobs/GIT~1 .:x/y",
         "",
     ],
 )

@@ -148,8 +148,9 @@ def test_a_serve_that_launch_starts_imports_nothing_of_the_folder_it_is_called_i
     """An owner who stands in a lane's clone must not run what its agent left there, out of any boundary."""
     clone = launched.clone("L1")
     (clone / "psutil.py").write_text("raise SystemExit('a lane has left the boundary')\n")
+    words = ("launch", launched.root, "--drive", "replay", "--with-serve")
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "roundkit", "launch", launched.root, "--drive", "replay", "--with-serve"],
+        [sys.executable, "-P", "-m", "roundkit", *words],
         cwd=clone, env=environment(lease_root), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert "left the boundary" not in done.stderr
