@@ -134,9 +134,12 @@ def _missing_places(plan: RoundPlan, content: Any) -> Iterator[str]:
     state = content.get("search_state")
     if not isinstance(state, dict) or "incumbent_revision" not in state:
         yield "no search_state.incumbent_revision"
-    for key in ("search_plan_revisions", "negative_memory"):
-        if not isinstance(content.get(key) or [], list):
+    for key in ("search_plan_revisions", "negative_memory", "search_plan"):
+        listed = content.get(key) or []
+        if not isinstance(listed, list):
             yield f"{key} is no list"
+        elif not all(isinstance(row, dict) for row in listed):
+            yield f"{key} has a row without keys"
     entries = content.get("search_plan")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     known = {str(row.get("id")) for row in rows if "status" in row}
