@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Linux takes 4,096 bytes for a whole path: three quarters are left for the folders that a round makes above.
@@ -9,6 +10,10 @@ MAX_PATH_BYTES = 1024
 # What every common file system of Linux takes for one component.
 MAX_NAME_BYTES = 255
 _MAX_DEPTH = 64
+# By which NTFS would find `.gitmodules` as well: git leaves links of these names out of a tree.
+_GITMODULES = re.compile(
+    r"(?:\.gitmodules|gitmod~[1-4]|(?=.{8}(?:[. :]|\Z))g(?:i(?:7(?:e(?:ba?)?)?)?)?~[1-9][0-9]*)[. ]*(?::.*)?"
+)
 
 
 def path_problem(path: str) -> str | None:
@@ -36,9 +41,17 @@ def path_problem(path: str) -> str | None:
 
 
 def is_reserved_name(part: str) -> bool:
-    """Say whether one path component names git's or roundkit's own folder, whatever its spelling."""
-    folded = fold_path(part).rstrip(". ")
+    """Say whether one path component names git's or roundkit's own folder, whatever its spelling.
+
+    NTFS takes what follows a colon for a stream of the file, so that git leaves such paths out of a tree.
+    """
+    folded = fold_path(part).partition(":")[0].rstrip(". ")
     return folded in {".git", ".roundkit", "git~1"}
+
+
+def is_reserved_link(path: str) -> bool:
+    """Say whether git takes no link of that name: some file system would find `.gitmodules` by it."""
+    return _GITMODULES.fullmatch(fold_path(path.rpartition("/")[2])) is not None
 
 
 def fold_path(path: str) -> str:

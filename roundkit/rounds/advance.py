@@ -27,12 +27,15 @@ def advance_campaign(
 ) -> str | None:
     """Write the commit chain and update ``campaign.yaml``; return the new incumbent, or None.
 
-    Both are repeatable: the same ledger gives the same commits, and a plan that has this round's rows
-    already is left alone.
+    Both are repeatable until they are noted as done: the same ledger gives the same commits, and a plan that
+    has this round's rows already is left alone. From then on they are their owner's, who may have gone on.
 
     Raises:
         Refused: as for :func:`check_campaign_file`; close again once the file is mended.
     """
+    done = store.steps.get("advanced")
+    if done is not None:
+        return done.decode() or None
     head = _write_chain(bench, ledger, index_digest) if ledger.advanced else None
     moved = update_campaign_file(bench.plan, ledger, head)
     if head is not None and not moved:
@@ -40,9 +43,8 @@ def advance_campaign(
             f"{bench.plan.campaign_path}: search_state names another incumbent than the round started from"
             f" and stays as it is; the round's own result is {head}"
         )
-    if store.steps.get("advanced") is None:
-        with store.transaction():
-            store.steps.put("advanced", (head or "").encode())
+    with store.transaction():
+        store.steps.put("advanced", (head or "").encode())
     return head
 
 
@@ -132,9 +134,12 @@ def _missing_places(plan: RoundPlan, content: Any) -> Iterator[str]:
     state = content.get("search_state")
     if not isinstance(state, dict) or "incumbent_revision" not in state:
         yield "no search_state.incumbent_revision"
-    for key in ("search_plan_revisions", "negative_memory"):
-        if not isinstance(content.get(key) or [], list):
+    for key in ("search_plan_revisions", "negative_memory", "search_plan"):
+        listed = content.get(key) or []
+        if not isinstance(listed, list):
             yield f"{key} is no list"
+        elif not all(isinstance(row, dict) for row in listed):
+            yield f"{key} has a row without keys"
     entries = content.get("search_plan")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     known = {str(row.get("id")) for row in rows if "status" in row}

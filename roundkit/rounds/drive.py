@@ -218,7 +218,8 @@ def _jobs(crew: _Crew, lanes: Sequence[FrozenLane]) -> Iterator[_Job]:
 @contextmanager
 def _serving(folder: RoundFolder, own: list[subprocess.Popen[bytes]]) -> Iterator[None]:
     """Run serve as a process of its own, which is noted as such, and drain it at the end."""
-    argv = [sys.executable, "-m", "roundkit", "serve", str(folder.root), "--until-deadline"]
+    # -P: the folder that launch is called in may be a lane's clone, and nothing of it is a module of serve.
+    argv = [sys.executable, "-P", "-m", "roundkit", "serve", str(folder.root), "--until-deadline"]
     # In a session of its own: Ctrl-C would be its first signal, and ours below the second.
     serve = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=dict(os.environ), start_new_session=True)
     own.append(serve)

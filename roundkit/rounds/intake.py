@@ -17,7 +17,7 @@ from roundkit.core.errors import Refused
 from roundkit.core.files import atomic_write
 from roundkit.core.git import Repository
 from roundkit.host.confine import HostileOutput, read_output
-from roundkit.models.lane import Manifest
+from roundkit.models.lane import Manifest, ManifestEntry
 from roundkit.models.ledger import RejectedSubmission, TicketRecord
 from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds.building import pristine_checkout
@@ -164,9 +164,9 @@ def _read_manifest(intake: Intake, lane: FrozenLane, entry: str) -> Manifest | R
     try:
         data = read_output(intake.folder.clone(lane.id), f"{OUTBOX}/{entry}/manifest.json", most)
         raw = parse_json(data, place="manifest.json")
-        special = _mode_problem(raw)
-        if special is not None:
-            return special
+        early = _bulk_problem(raw, intake.plan.campaign.intake.max_files) or _mode_problem(raw)
+        if early is not None:
+            return early
         manifest = Manifest.model_validate_json(data, strict=True)
     except HostileOutput as error:
         return _hostile(error, "manifest.json")
@@ -178,6 +178,19 @@ def _read_manifest(intake: Intake, lane: FrozenLane, entry: str) -> Manifest | R
     if manifest.lane != lane.id:
         return Rejection("malformed", f"the manifest names lane {manifest.lane!r}")
     return manifest
+
+
+def _bulk_problem(raw: Any, max_files: int) -> Rejection | None:
+    """Say what a manifest has too much of; telling every error of millions would take gigabytes."""
+    entries = raw.get("entries") if isinstance(raw, dict) else None
+    entries = entries if isinstance(entries, list) else []
+    if len(entries) > max_files:
+        return Rejection("too-large", f"{len(entries)} files, more than {max_files}")
+    fields = len(ManifestEntry.model_fields)
+    for row, most in ((raw, len(Manifest.model_fields)), *((entry, fields) for entry in entries)):
+        if isinstance(row, dict) and len(row) > most:
+            return Rejection("malformed", "manifest.json: an object has more fields than there are")
+    return None
 
 
 def _mode_problem(raw: Any) -> Rejection | None:

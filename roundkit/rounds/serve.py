@@ -81,6 +81,9 @@ def serve(
         ThreadPoolExecutor(_builders(bench), thread_name_prefix="build") as builders,
     ):
         refuse_closed(folder, bench.plan, store)
+        with store.transaction():  # first of all: provisioning takes long, and may be told to end
+            store.control.clear("drain")
+            store.control.clear("waiting")
         with pool or local_pool(bench.plan) as device_pool:
             ready = provisioned(bench, store, report)
             name, unit = f"serve {bench.plan.round_id}", "tickets with an end"

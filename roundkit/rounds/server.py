@@ -62,9 +62,6 @@ class Server:
         self._lanes = [lane.id for lane in bench.plan.lanes]
         self._reserve = Reserve(bench.folder.store / "reserve")
         self._reserve.hold()
-        with store.transaction():
-            store.control.clear("drain")
-            store.control.clear("waiting")
         recover(bench, store)
         self._outboxes = Outboxes(bench.folder, bench.plan, store)
         self._standing = Standing(bench.plan, store, self._state, self._outboxes, stop)
@@ -173,6 +170,10 @@ class Server:
         self._report(f"nothing can be measured now: {trouble}" if trouble else "measuring goes on")
 
     def _collect(self) -> None:
+        if self._standing.stopping():
+            # Builds that have not begun never do; their tickets stay queued.
+            for unbegun in [build for build in self._state.building if build.cancel()]:
+                del self._state.building[unbegun]
         if self._stop.is_set:
             if not self._state.said_draining:
                 self._report("draining: the running trials end, everything else stays queued")

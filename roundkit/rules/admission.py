@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from roundkit.core.globs import GlobSet
-from roundkit.core.relpath import fold_path, path_problem, text_problem
+from roundkit.core.relpath import fold_path, is_reserved_link, path_problem, text_problem
 from roundkit.models.lane import Manifest
 from roundkit.models.ledger import RejectCause
 from roundkit.models.round_plan import RoundPlan
@@ -123,6 +123,8 @@ def _left_standing(manifest: Manifest, standing_links: Mapping[str, str]) -> dic
 def _link_problem(link_targets: Mapping[str, str], standing: Mapping[str, str]) -> Rejection | None:
     links = {**standing, **link_targets}
     for path, target in sorted(link_targets.items()):
+        if is_reserved_link(path):
+            return Rejection("symlink", f"{path!r} is a name that git takes for no link")
         if target.startswith("/"):
             return Rejection("symlink", f"{path!r} links to an absolute path")
         problem = text_problem(target)

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,8 @@ def test_r03_a_mode_change_of_a_protected_path_is_rejected(launched: RoundFolder
         "./knobs/L1.json",
         ".git/hooks/post-checkout",
         "knobs/.GIT/config",
+        "knobs/.git:x",
+        "knobs/GIT~1 .:x/y",
         "",
     ],
 )
@@ -131,6 +134,31 @@ def test_r17_a_manifest_that_is_no_manifest_is_rejected(
 ) -> None:
     force_entry(launched, "L1", [], raw=raw, name="0" * 64)
     assert causes(launched) == [cause]
+
+
+@pytest.mark.parametrize(
+    ("entries", "cause"),
+    [
+        (b",".join([b"{}"] * 290_000), "too-large"),
+        (b",".join([b"1"] * 430_000), "too-large"),
+        (b"{" + b",".join(b'"%x":1' % number for number in range(90_000)) + b"}", "malformed"),
+    ],
+    ids=["empty-entries", "numbers", "fields"],
+)
+def test_r17_a_manifest_with_very_many_errors_costs_little_memory(
+    launched: RoundFolder, entries: bytes, cause: str
+) -> None:
+    """As large as the plan's 200 files may be: every error told would take gigabytes."""
+    raw = b'{"format":"roundkit-manifest/1","lane":"L1","entries":[' + entries + b"]}"
+    assert (3 << 18) < len(raw) < 65536 + 4096 * 200
+    force_entry(launched, "L1", [], raw=raw, name="0" * 64)
+    tracemalloc.start()
+    try:
+        found = causes(launched)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+        assert found == [cause]
+    finally:
+        tracemalloc.stop()
 
 
 def test_r17_special_files_in_place_of_a_manifest_are_rejected(launched: RoundFolder, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from roundkit.audit import audit_round
 from roundkit.core.errors import Refused
 from roundkit.evidence import open_evidence
 from roundkit.rounds.close import close
+from roundkit.rounds.control import drain
 from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve
 from roundkit.store import open_store
@@ -142,6 +143,19 @@ def test_r28_what_was_provisioned_and_then_changed_is_refused(folder: RoundFolde
     with pytest.raises(Refused, match="provision-changed"):
         serve(folder, until="idle", report=lambda _: None)
     assert source.served == 1
+
+
+def test_r28_a_drain_that_comes_while_something_is_provisioned_is_heeded(folder: RoundFolder) -> None:
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        if line.startswith("provisioning"):
+            drain(folder)
+
+    assert serve(folder, until="idle", report=say).ended == "drained"
+    assert serve(folder, until="idle", report=say).ended == "idle"  # it was for the first one alone
+    assert sum(line.startswith("provisioning") for line in lines) == 1
 
 
 def test_r28_a_failing_provision_command_is_refused_and_run_again(

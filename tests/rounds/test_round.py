@@ -12,7 +12,7 @@ import pytest
 from support.synthetic import CampaignRepo, campaign_repo, knob, scripted_lane
 
 from roundkit.audit import audit_round
-from roundkit.core.git import Repository
+from roundkit.core.git import Repository, identity_environment
 from roundkit.core.yamlfile import load_yaml
 from roundkit.host.lease import LEASE_ROOT_VARIABLE
 from roundkit.measure.trees import remove_tree
@@ -179,3 +179,16 @@ def test_close_run_again_repeats_nothing_and_says_the_same(closed: Closed) -> No
     again = close(closed.folder, report=lines.append)
     assert again == closed.outcome
     assert not any("measuring" in line for line in lines)
+
+
+def test_close_run_again_leaves_what_its_owner_committed_on_the_branch(closed: Closed) -> None:
+    repository, branch = closed.repo.repository, "refs/heads/roundkit/r01"
+    tip = repository.git("rev-parse", branch).text
+    identity = identity_environment("owner", "owner@localhost", "2026-01-01T00:00:00Z")
+    more = repository.git("commit-tree", f"{tip}^{{tree}}", "-p", tip, "-m", "more", env=identity).text
+    repository.git("update-ref", branch, more)
+    try:
+        assert close(closed.folder, report=lambda _line: None) == closed.outcome
+        assert repository.git("rev-parse", branch).text == more
+    finally:
+        repository.git("update-ref", branch, tip)

@@ -26,6 +26,7 @@ from roundkit.core.errors import Refused
 from roundkit.host.lease import acquire_set, holders
 from roundkit.rounds.close import close as close_here
 from roundkit.rounds.control import read_status
+from roundkit.rounds.layout import RoundFolder
 from roundkit.rounds.serve import serve as serve_here
 from roundkit.store import open_store, store_exists
 
@@ -107,6 +108,26 @@ def test_fault_04_sigterm_drains_and_only_one_serve_or_close_runs(open_folder: P
     _interrupt_close(submitted)
 
 
+def test_fault_04_a_drain_begins_no_build_that_waited_for_its_turn(open_folder: Path) -> None:
+    """Three tickets and one builder: the first build may end, the other two would each take as long again."""
+    repo = plain_repo(open_folder / "s", ("L1",))
+    slow = {"argv": ["sh", "-c", "cat knobs/L*.json | grep -q ': 0.0' || sleep 4"], "timeout_s": 60}
+    repo.edit_campaign(lambda plan: plan.update(build=slow))
+    folder, _ = repo.launched(open_folder / "s/round")
+    for value in (0.5, 0.4, 0.3):
+        scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(value)})
+    leases = open_folder / "s/leases"
+    serve = start(leases, "serve", folder.root, "--until-deadline")
+    wait_for(lambda: len(read_status(folder).tickets) == 3, "the tickets")
+    serve.send_signal(signal.SIGTERM)
+    said, _ = serve.communicate(timeout=120)
+    assert serve.returncode == 0, said
+    with open_store(folder.database, read_only=True) as store:
+        tickets = store.tickets.all("queued")
+    assert len(tickets) == 3
+    assert sum(ticket.candidate_commit is not None for ticket in tickets) <= 1
+
+
 def _interrupt_close(scene: Scene) -> None:
     """Ctrl-C during close leaves one sentence, and close goes on where it was."""
     close = start(scene.leases, "close", scene.folder.root)
@@ -139,3 +160,18 @@ def test_fault_05_a_killed_serve_holds_no_device_and_leaves_no_trial(submitted: 
         assert lease.devices == (device,)
         assert [holder.purpose for holder in holders(submitted.leases)] == ["next"]
     assert_nothing_runs(submitted.folder)
+
+
+def test_a_serve_that_launch_starts_imports_nothing_of_the_folder_it_is_called_in(
+    launched: RoundFolder, lease_root: Path
+) -> None:
+    """An owner who stands in a lane's clone must not run what its agent left there, out of any boundary."""
+    clone = launched.clone("L1")
+    (clone / "psutil.py").write_text("raise SystemExit('a lane has left the boundary')\n")
+    words = ("launch", launched.root, "--drive", "replay", "--with-serve")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "roundkit", *words],
+        cwd=clone, env=environment(lease_root), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "left the boundary" not in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -173,7 +173,7 @@ def worker_command(workers: SlurmWorkers, scheduler: str, name: str, tls: Path |
         name: The worker's name.
         tls: Folder of certificates, as the nodes see it too.
     """
-    start = [workers.roundkit] if workers.roundkit else [sys.executable, "-m", "roundkit"]
+    start = [workers.roundkit] if workers.roundkit else [sys.executable, "-P", "-m", "roundkit"]
     words = [*start, "worker", "--scheduler", scheduler, "--name", name, "--until-lost"]
     words += ["--device-sets", workers.device_sets]
     words += [] if tls is None else ["--tls", str(tls.absolute())]
