@@ -50,7 +50,8 @@ class Protection:
         """Copy a built checkout with mount points, instead of its own files, where protected ones go.
 
         What the checkout holds at hidden paths, and what Python would load in place of a protected
-        module (planted bytecode, for example), is left out. Of an overlay only the layer is copied.
+        module (planted bytecode, for example, or a link that leads to it), is left out. Of an overlay only
+        the layer is copied.
 
         Args:
             built: The checkout.
@@ -65,6 +66,7 @@ class Protection:
         if built.base is None:
             copy_tree(built.folder, target, leave_out=self._left_out)
             self._make_mount_points(target)
+            self._remove_stand_in_links(target)
             return Checkout(target)
         layer = target / CHANGED
         make_folder(target)
@@ -73,9 +75,27 @@ class Protection:
             if not is_covered(layer, path):
                 put_whiteout(layer, path)
         self._make_mount_points(layer)
+        for path in self._remove_stand_in_links(layer):
+            if os.path.lexists(built.base / path):
+                put_whiteout(layer, path)
         for path in self.folders:
             os.setxattr(layer / path, OPAQUE, b"y")
         return Checkout(target, built.base)
+
+    def _remove_stand_in_links(self, files: Path) -> list[str]:
+        """Remove, and return, links where Python looks for a protected module before its source.
+
+        Such a link may lead to a folder of any name, in which bytecode or a package would count. One that the
+        incumbent has as well stays. The folders above are real ones: they have mount points in them.
+        """
+        places = {f"{parent}/{name}" for parent, stem in self._modules for name in ("__pycache__", stem)}
+        links = []
+        for path in sorted(places):
+            link = _link(files / path)
+            if link is not None and link != _link(self.incumbent / path):
+                (files / path).unlink()
+                links.append(path)
+        return links
 
     def _make_mount_points(self, files: Path) -> None:
         for path in self.folders:
@@ -163,6 +183,11 @@ def plan_protection(
         _modules=modules,
     )
     return plan if base is None else replace(plan, masked=plan.left_out_of(base))
+
+
+def _link(path: Path) -> str | None:
+    """Return where a symlink leads, as it says; None where there is none."""
+    return os.readlink(path) if path.is_symlink() else None  # noqa: PTH115 - as text, to be compared
 
 
 def copy_matching(source: Path, target: Path, wanted: GlobSet, *, omit: GlobSet | None = None) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import py_compile
+import subprocess
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -108,6 +112,31 @@ def test_fault_06_what_python_would_load_in_place_of_a_protected_module_is_left_
         "tools/check.py",
         "tools/check.so",
     ]
+
+
+def test_fault_06_a_link_leads_to_nothing_in_place_of_a_protected_module(tmp_path: Path) -> None:
+    incumbent = tree(tmp_path / "incumbent", "helper.py", "tools/check.py", "pkg/own.py")
+    (incumbent / "tools" / "check").symlink_to("check.py")
+    built = tree(tmp_path / "built", "helper.py", "tools/check.py", "pkg/own.py", "evil/__init__.py")
+    bytecode = Path(cache_from_source("helper.py")).name
+    py_compile.compile(
+        str(tree(tmp_path, "planted.py", content="WHOSE = 'candidate'") / "planted.py"),
+        cfile=str(built / "evil" / bytecode),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    for link in ("__pycache__", "helper", "tools/__pycache__", "pkg/own", "pkg/__pycache__"):
+        (built / link).symlink_to("/evil" if link.startswith("tools") else "evil")
+    (built / "tools" / "check").symlink_to("check.py")
+    copy = tmp_path / "copy"
+    protection = plan(incumbent, "helper.py", "tools/check.py")
+    protection.copy_side(Checkout(built), copy)
+    links = [path for path in list_files(copy) if (copy / path).is_symlink()]
+    assert sorted(links) == ["pkg/__pycache__", "pkg/own", "tools/check"]
+    for path in protection.files:  # as they are mounted
+        (copy / path).write_text("WHOSE = 'incumbent'")
+    script = "import sys; sys.path.insert(0, '.'); import helper; print(helper.WHOSE)"
+    done = subprocess.run([sys.executable, "-I", "-c", script], cwd=copy, capture_output=True, text=True)
+    assert done.stdout == "incumbent\n", done.stderr
 
 
 def test_copying_only_what_a_glob_matches_makes_no_other_folder(tmp_path: Path) -> None:
