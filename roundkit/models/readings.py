@@ -187,9 +187,12 @@ def _growth(baseline: _Clocked, candidate: _Clocked) -> float:
 
 
 def _evidence(changes: Sequence[float], tolerance: float) -> float:
-    """Return the evidence that the mean change is beyond a tolerance, as a normal deviate (t, n − 1)."""
+    """Return the evidence that the mean change is beyond a tolerance, as a normal deviate (t, n − 1).
+
+    Changes that are all alike leave no doubt, unless they are the tolerance itself: nothing is beyond it.
+    """
     beyond = statistics.fmean(changes) - tolerance
     standard_error = statistics.stdev(changes) / math.sqrt(len(changes))
     if standard_error == 0.0:
-        return math.copysign(math.inf, beyond)
+        return math.copysign(math.inf, beyond) if beyond else 0.0
     return float(t_to_z(beyond / standard_error, len(changes) - 1))
