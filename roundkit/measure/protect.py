@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from roundkit.core.files import NOT_COUNTED
 from roundkit.core.globs import GlobSet
 from roundkit.host.confine import Mount
 from roundkit.host.confine.overlay import OPAQUE
@@ -49,9 +50,9 @@ class Protection:
     def copy_side(self, built: Checkout, target: Path) -> Checkout:
         """Copy a built checkout with mount points, instead of its own files, where protected ones go.
 
-        What the checkout holds at hidden paths, and what Python would load in place of a protected
-        module (planted bytecode, for example, or a link that leads to it), is left out. Of an overlay only
-        the layer is copied.
+        What the checkout holds at hidden paths, or where its digest does not count it, is left out, and so is
+        what Python would load in place of a protected module (planted bytecode, for example, or a link that
+        leads to it). Of an overlay only the layer is copied.
 
         Args:
             built: The checkout.
@@ -121,6 +122,7 @@ class Protection:
             self.protected.matches(path)
             or self.hidden.matches(path)
             or path in self.folders
+            or path.partition("/")[0] in NOT_COUNTED
             or self._stands_in_for_module(path)
         )
 

@@ -182,7 +182,7 @@ def test_c11_a_trials_copies_hold_the_same(
 ) -> None:
     plain, layered = both("candidate")
     for checkout in (plain, layered):
-        command(world, checkout, BUILD, scratch="c")
+        command(world, checkout, BUILD + "os.mkdir('.git')\nopen('.git/made', 'w')\n", scratch="c")
     assert layered.base is not None
     protected = GlobSet((*PROTECTED, "prog/core.py", "hidden/**"))
     plan = plan_protection(
@@ -191,6 +191,8 @@ def test_c11_a_trials_copies_hold_the_same(
     copies = [plan.copy_side(checkout, world.root / f"copy-{checkout.kind}") for checkout in (plain, layered)]
     assert copies[0].digest() == copies[1].digest()
     assert "partly/kept.py" not in names(copies[0].folder)
+    for files in (copies[0].folder, copies[1].folder / CHANGED):
+        assert not (files / ".git").exists()
     assert "prog/__pycache__/core.cpython-311.pyc" not in names(copies[0].folder)
 
 

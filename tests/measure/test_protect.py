@@ -139,6 +139,14 @@ def test_fault_06_a_link_leads_to_nothing_in_place_of_a_protected_module(tmp_pat
     assert done.stdout == "incumbent\n", done.stderr
 
 
+def test_trials_see_nothing_that_the_digest_of_a_built_tree_leaves_out(tmp_path: Path) -> None:
+    """A build could leave there what no record tells of, or what cannot be copied."""
+    incumbent = tree(tmp_path / "incumbent", "bench.py", "core.py")
+    built = tree(tmp_path / "built", "bench.py", "core.py", ".git/made", ".roundkit/made", "pkg/.git/made")
+    plan(incumbent, "bench.py").copy_side(Checkout(built), tmp_path / "copy")
+    assert sorted(list_files(tmp_path / "copy")) == ["bench.py", "core.py", "pkg/.git/made"]
+
+
 def test_copying_only_what_a_glob_matches_makes_no_other_folder(tmp_path: Path) -> None:
     tree(tmp_path / "from", "bench/run.py", "bench/hidden/x", "pkg/core.py")
     copy_matching(
