@@ -173,7 +173,9 @@ def plan_protection(
         elif stat.S_ISREG(mode):
             files.append(path)
     modules = frozenset(
-        (str(PurePosixPath(path).parent), PurePosixPath(path).stem) for path in files if path.endswith(".py")
+        (str(PurePosixPath(path).parent), PurePosixPath(path).stem)
+        for path in (*files, *links)
+        if path.endswith(".py")
     )
     plan = Protection(
         incumbent,

@@ -139,6 +139,16 @@ def test_fault_06_a_link_leads_to_nothing_in_place_of_a_protected_module(tmp_pat
     assert done.stdout == "incumbent\n", done.stderr
 
 
+def test_fault_06_bytecode_of_a_protected_module_that_is_a_link_is_left_out(tmp_path: Path) -> None:
+    incumbent = tree(tmp_path / "incumbent", "lib/real.py")
+    (incumbent / "helper.py").symlink_to("lib/real.py")
+    built = tree(
+        tmp_path / "built", "lib/real.py", "__pycache__/helper.cpython-311.pyc", "helper/__init__.py"
+    )
+    plan(incumbent, "helper.py", "lib/real.py").copy_side(Checkout(built), tmp_path / "copy")
+    assert sorted(list_files(tmp_path / "copy")) == ["helper.py", "lib/real.py"]
+
+
 def test_trials_see_nothing_that_the_digest_of_a_built_tree_leaves_out(tmp_path: Path) -> None:
     """A build could leave there what no record tells of, or what cannot be copied."""
     incumbent = tree(tmp_path / "incumbent", "bench.py", "core.py")
