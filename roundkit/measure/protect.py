@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from roundkit.core.files import NOT_COUNTED
 from roundkit.core.globs import GlobSet
 from roundkit.host.confine import Mount
 from roundkit.host.confine.overlay import OPAQUE
@@ -49,8 +50,9 @@ class Protection:
     def copy_side(self, built: Checkout, target: Path) -> Checkout:
         """Copy a built checkout with mount points, instead of its own files, where protected ones go.
 
-        What the checkout holds at hidden paths, and what Python would load in place of a protected
-        module (planted bytecode, for example), is left out. Of an overlay only the layer is copied.
+        What the checkout holds at hidden paths, or where its digest does not count it, is left out, and so is
+        what Python would load in place of a protected module (planted bytecode, for example, or a link that
+        leads to it). Of an overlay only the layer is copied.
 
         Args:
             built: The checkout.
@@ -65,6 +67,7 @@ class Protection:
         if built.base is None:
             copy_tree(built.folder, target, leave_out=self._left_out)
             self._make_mount_points(target)
+            self._remove_stand_in_links(target)
             return Checkout(target)
         layer = target / CHANGED
         make_folder(target)
@@ -73,9 +76,27 @@ class Protection:
             if not is_covered(layer, path):
                 put_whiteout(layer, path)
         self._make_mount_points(layer)
+        for path in self._remove_stand_in_links(layer):
+            if os.path.lexists(built.base / path):
+                put_whiteout(layer, path)
         for path in self.folders:
             os.setxattr(layer / path, OPAQUE, b"y")
         return Checkout(target, built.base)
+
+    def _remove_stand_in_links(self, files: Path) -> list[str]:
+        """Remove, and return, links where Python looks for a protected module before its source.
+
+        Such a link may lead to a folder of any name, in which bytecode or a package would count. One that the
+        incumbent has as well stays. The folders above are real ones: they have mount points in them.
+        """
+        places = {f"{parent}/{name}" for parent, stem in self._modules for name in ("__pycache__", stem)}
+        links = []
+        for path in sorted(places):
+            link = _link(files / path)
+            if link is not None and link != _link(self.incumbent / path):
+                (files / path).unlink()
+                links.append(path)
+        return links
 
     def _make_mount_points(self, files: Path) -> None:
         for path in self.folders:
@@ -101,6 +122,7 @@ class Protection:
             self.protected.matches(path)
             or self.hidden.matches(path)
             or path in self.folders
+            or path.partition("/")[0] in NOT_COUNTED
             or self._stands_in_for_module(path)
         )
 
@@ -151,7 +173,9 @@ def plan_protection(
         elif stat.S_ISREG(mode):
             files.append(path)
     modules = frozenset(
-        (str(PurePosixPath(path).parent), PurePosixPath(path).stem) for path in files if path.endswith(".py")
+        (str(PurePosixPath(path).parent), PurePosixPath(path).stem)
+        for path in (*files, *links)
+        if path.endswith(".py")
     )
     plan = Protection(
         incumbent,
@@ -163,6 +187,11 @@ def plan_protection(
         _modules=modules,
     )
     return plan if base is None else replace(plan, masked=plan.left_out_of(base))
+
+
+def _link(path: Path) -> str | None:
+    """Return where a symlink leads, as it says; None where there is none."""
+    return os.readlink(path) if path.is_symlink() else None  # noqa: PTH115 - as text, to be compared
 
 
 def copy_matching(source: Path, target: Path, wanted: GlobSet, *, omit: GlobSet | None = None) -> None:

@@ -33,6 +33,7 @@ from roundkit.models.instruments import InstructionCount
 from roundkit.models.readings import (
     candidate_role,
     clock_role,
+    counts_every_child,
     exceeds_clock,
     own_metrics,
     reads_peak_memory,
@@ -253,6 +254,8 @@ def _own_readings(spec: RunSpec, course: _Course) -> dict[str, tuple[float, ...]
         MeasurementBroke: ``instrument-missing``: the host does not give one that the plan asks for.
     """
     own: dict[str, tuple[float, ...]] = {}
+    if spec.benchmark.instrument == "cpu" and not counts_every_child(course.executions[candidate_role(spec)]):
+        raise MeasurementBroke("instrument-missing", "no cgroup counts the CPU time of every child here")
     for name, value in own_metrics(spec, _resources(spec, course), course.counted).items():
         if not value:  # null, or finer than this host's counter can tell
             raise MeasurementBroke("instrument-missing", f"this host gives no reading for {name}")

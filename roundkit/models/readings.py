@@ -59,6 +59,30 @@ def own_reading(
             return None
 
 
+def counts_every_child(run: Execution | ConfinedRun) -> bool:
+    """Say whether a run's CPU time has every child's in it.
+
+    procfs leaves out those that nobody waited for: whoever ignores the end of its children hides their work.
+    """
+    return run.cpu_source == "cgroup"
+
+
+def reading_beside(instrument: Instrument, trial: Trial) -> float | None:
+    """Return the coordinator's own reading of a trial that another instrument decided.
+
+    Args:
+        instrument: Which.
+        trial: The trial.
+
+    Returns:
+        The reading; None where there is none, or where the instrument could not decide here.
+    """
+    run = trial.executions.get("worker", trial.executions.get("benchmark"))
+    if instrument == "cpu" and run is not None and not counts_every_child(run):
+        return None
+    return own_reading(instrument, trial.resources)
+
+
 def own_metrics(
     spec: RunSpec, resources: TrialResources, counted: InstructionCount | None
 ) -> Mapping[str, float | None]:
@@ -187,9 +211,12 @@ def _growth(baseline: _Clocked, candidate: _Clocked) -> float:
 
 
 def _evidence(changes: Sequence[float], tolerance: float) -> float:
-    """Return the evidence that the mean change is beyond a tolerance, as a normal deviate (t, n − 1)."""
+    """Return the evidence that the mean change is beyond a tolerance, as a normal deviate (t, n − 1).
+
+    Changes that are all alike leave no doubt, unless they are the tolerance itself: nothing is beyond it.
+    """
     beyond = statistics.fmean(changes) - tolerance
     standard_error = statistics.stdev(changes) / math.sqrt(len(changes))
     if standard_error == 0.0:
-        return math.copysign(math.inf, beyond)
+        return math.copysign(math.inf, beyond) if beyond else 0.0
     return float(t_to_z(beyond / standard_error, len(changes) - 1))

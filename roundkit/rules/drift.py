@@ -44,8 +44,8 @@ def check_order(
 ) -> tuple[DeviceSet, ...]:
     """Return device sets in the order in which the next A/A check prefers them.
 
-    First the one whose last check failed, then those that were checked least, so that each set of a round
-    comes to its turn.
+    First those whose own last check failed, wherever a pause was ended since, then those that were checked
+    least, so that each set of a round comes to its turn.
 
     Args:
         device_sets: The plan's sets.
@@ -56,15 +56,10 @@ def check_order(
     for check in history:
         if check.experiment in records:
             made.setdefault(measured_on(records[check.experiment])[1], []).append(check)
-    last = (
-        measured_on(records[history[-1].experiment])[1]
-        if history and history[-1].experiment in records
-        else None
-    )
 
     def rank(one: DeviceSet) -> tuple[bool, int]:
-        failed = one.id == last and not history[-1].passed
-        return not failed, len(made.get(one.id, []))
+        own = made.get(one.id, [])
+        return not own or own[-1].passed, len(own)
 
     return tuple(sorted(device_sets, key=rank))
 

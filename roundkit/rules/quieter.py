@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from roundkit.models.comparison import InstrumentNoise
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
-from roundkit.models.readings import own_reading
+from roundkit.models.readings import reading_beside
 from roundkit.models.run_spec import RunSpec
 from roundkit.models.trial import Trial
 from roundkit.rules.noise import instrument_noise
@@ -105,7 +105,7 @@ def quieter_than_wall(record: ExperimentRecord, spec: RunSpec) -> Quieter | None
 
 
 def _reader(name: Instrument) -> Callable[[Trial], float | None]:
-    return lambda trial: own_reading(name, trial.resources)
+    return lambda trial: reading_beside(name, trial)
 
 
 def _percent(fraction: float) -> str:

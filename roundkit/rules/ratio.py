@@ -36,11 +36,12 @@ def interaction_ratio(
 
 
 def _measured_gain(verdict: VerdictRecord | None, direction: Direction) -> MeasuredGain | None:
-    """Return a gain in the metric's unit with its standard error (delta method)."""
+    """Return a gain in the metric's unit with its standard error (delta method), between sessions too."""
     if verdict is None or verdict.gain_unit is None or verdict.standard_error is None:
         return None
     if verdict.delta is None or verdict.baseline_median is None:
         return None
     turned = -verdict.delta if direction == "lower" else verdict.delta
-    error = verdict.baseline_median * math.exp(turned) * verdict.standard_error
+    log_error = math.hypot(verdict.standard_error, verdict.session_sd or 0.0)
+    error = verdict.baseline_median * math.exp(turned) * log_error
     return MeasuredGain(verdict.gain_unit, error, verdict.pairs - 2)

@@ -77,6 +77,7 @@ def decide(record: ExperimentRecord, spec: RunSpec) -> VerdictRecord:
         invalid_cause=_invalid_cause(record),
         z_boundary=looks[-1].boundary if looks else None,
         futile=bool(looks) and looks[-1].stop == "futility",
+        tau=session_sd or 0.0,
     )
     shown = _record(decision, estimate, samples, guards, spec, session_sd)
     return shown.model_copy(update={"looks": looks})

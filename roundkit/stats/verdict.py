@@ -101,6 +101,7 @@ def verdict(
     invalid_cause: str | None = None,
     z_boundary: float | None = None,
     futile: bool = False,
+    tau: float = 0.0,
 ) -> VerdictDecision:
     """Decide one ticket, rerun, composition step or A/A check.
 
@@ -119,6 +120,7 @@ def verdict(
         invalid_cause: What the coordinator saw break that no candidate can cause, e.g. ``stopped-by-hand``.
         z_boundary: Boundary of the look at which an early-stopping experiment ended; replaces ``z_min``.
         futile: Whether it ended for futility.
+        tau: Between-session standard deviation that ``estimate`` was weakened by, a log ratio.
 
     Returns:
         The decision.
@@ -146,7 +148,7 @@ def verdict(
         z_eff=estimate.z_eff if estimate else None,
         z_required=z_required,
         gain=estimate.gain if estimate else None,
-        mde=smallest_detectable_gain(estimate.s, estimate.n, z_required) if estimate else None,
+        mde=smallest_detectable_gain(estimate.s, estimate.n, z_required, tau=tau) if estimate else None,
         order_beyond=beyond,
         otherwise=otherwise,
     )
@@ -164,17 +166,20 @@ def order_beyond(estimate: Estimate, order_margin: float = 0.0) -> bool | None:
     return abs(estimate.order_z) > ORDER_SIGMA and round_gain(abs(estimate.order_effect)) > order_margin
 
 
-def smallest_detectable_gain(s: float | None, n: int, z_required: float = TWO_SIGMA) -> float | None:
-    """Return the gain, a fraction, that n pairs show with 80 % power: (z + 0.84) · s / √n.
+def smallest_detectable_gain(
+    s: float | None, n: int, z_required: float = TWO_SIGMA, *, tau: float = 0.0
+) -> float | None:
+    """Return the gain, a fraction, that n pairs show with 80 % power: (z + 0.84) · √(s²/n + tau²).
 
     Args:
         s: Standard deviation of one pair's difference, in log units; None when unknown.
         n: Pairs.
         z_required: Evidence that a pass needs.
+        tau: Between-session standard deviation, in log units, which no number of pairs makes smaller.
     """
     if s is None:
         return None
-    return gain_fraction((z_required + normal_isf(1 - MDE_POWER)) * s / math.sqrt(n))
+    return gain_fraction((z_required + normal_isf(1 - MDE_POWER)) * math.hypot(s / math.sqrt(n), tau))
 
 
 def _check_causes(candidate_cause: str | None, invalid_cause: str | None) -> None:

@@ -14,6 +14,7 @@ import pytest
 from support.checkouts import METRIC, PYTHON, SIX, Bench, argv
 from support.processes import ended_with_test
 from support.synthetic import commit_all, write_files
+from support.tools import needs_cpu_time
 
 from roundkit.core.git import Repository
 from roundkit.core.yamlfile import load_yaml, plain
@@ -135,6 +136,7 @@ def test_a_person_is_asked_for_what_was_left_out(bench: Bench) -> None:
 RESTLESS = ("--benchmark", f"{PYTHON} restless.py", "--pairs", "12")
 
 
+@needs_cpu_time
 @pytest.mark.slow
 def test_a_script_is_told_of_a_quieter_clock_and_how_to_take_it(bench: Bench) -> None:
     ran = bench.run("init", "mine", *RESTLESS, expect=0)
@@ -151,6 +153,7 @@ def test_a_script_is_told_of_a_quieter_clock_and_how_to_take_it(bench: Bench) ->
     assert (made.metric.name, made.benchmark.instrument) == ("cpu_ms", "cpu")
 
 
+@needs_cpu_time
 @pytest.mark.slow
 @pytest.mark.parametrize(("answer", "decides"), [("y", "cpu"), ("", "wall")])
 def test_a_person_is_asked_whether_the_quieter_clock_decides(bench: Bench, answer: str, decides: str) -> None:

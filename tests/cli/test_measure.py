@@ -20,6 +20,7 @@ from support.checkouts import BENCHMARK, FAST, METRIC, PYTHON, SIX, Bench, Ran, 
 from support.processes import ended_with_test
 from support.synthetic import commit_all, reachable_folder
 from support.terminals import read_until_closed
+from support.tools import needs_cpu_time
 from typer.testing import CliRunner
 
 from roundkit.cli.app import app
@@ -197,6 +198,7 @@ def test_m12_a_shell_benchmark_with_a_build_and_the_revisions_of_a_repository(be
     assert "a loss of 33.3 % over 6 pairs" in worse.out
 
 
+@needs_cpu_time
 def test_m12_a_clock_of_the_coordinators_own_needs_no_metric(bench: Bench) -> None:
     ran = bench.run(
         "measure", "a", "b", *BENCHMARK, "--instrument", "cpu", *SIX, "--min-gain", "0.9",

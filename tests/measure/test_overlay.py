@@ -182,7 +182,7 @@ def test_c11_a_trials_copies_hold_the_same(
 ) -> None:
     plain, layered = both("candidate")
     for checkout in (plain, layered):
-        command(world, checkout, BUILD, scratch="c")
+        command(world, checkout, BUILD + "os.mkdir('.git')\nopen('.git/made', 'w')\n", scratch="c")
     assert layered.base is not None
     protected = GlobSet((*PROTECTED, "prog/core.py", "hidden/**"))
     plan = plan_protection(
@@ -191,7 +191,23 @@ def test_c11_a_trials_copies_hold_the_same(
     copies = [plan.copy_side(checkout, world.root / f"copy-{checkout.kind}") for checkout in (plain, layered)]
     assert copies[0].digest() == copies[1].digest()
     assert "partly/kept.py" not in names(copies[0].folder)
+    for files in (copies[0].folder, copies[1].folder / CHANGED):
+        assert not (files / ".git").exists()
     assert "prog/__pycache__/core.cpython-311.pyc" not in names(copies[0].folder)
+
+
+def test_fault_06_c11_a_link_in_place_of_bytecode_is_left_out_of_both_kinds(
+    world: World, both: Callable[..., tuple[Checkout, Checkout]]
+) -> None:
+    plain, layered = both("candidate")
+    link = "import os, shutil; shutil.rmtree('prog/__pycache__'); os.symlink('../partly', 'prog/__pycache__')"
+    for checkout in (plain, layered):
+        command(world, checkout, link, scratch="c")
+    protected = GlobSet((*PROTECTED, "prog/core.py"))
+    plan = plan_protection(world.incumbent, protected, GlobSet(HIDDEN), base=layered.base)
+    copies = [plan.copy_side(checkout, world.root / f"copy-{checkout.kind}") for checkout in (plain, layered)]
+    assert copies[0].digest() == copies[1].digest()
+    assert "prog/__pycache__" not in names(copies[0].folder)
 
 
 def names(root: Path) -> set[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import py_compile
+import subprocess
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -108,6 +112,49 @@ def test_fault_06_what_python_would_load_in_place_of_a_protected_module_is_left_
         "tools/check.py",
         "tools/check.so",
     ]
+
+
+def test_fault_06_a_link_leads_to_nothing_in_place_of_a_protected_module(tmp_path: Path) -> None:
+    incumbent = tree(tmp_path / "incumbent", "helper.py", "tools/check.py", "pkg/own.py")
+    (incumbent / "tools" / "check").symlink_to("check.py")
+    built = tree(tmp_path / "built", "helper.py", "tools/check.py", "pkg/own.py", "evil/__init__.py")
+    bytecode = Path(cache_from_source("helper.py")).name
+    py_compile.compile(
+        str(tree(tmp_path, "planted.py", content="WHOSE = 'candidate'") / "planted.py"),
+        cfile=str(built / "evil" / bytecode),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    for link in ("__pycache__", "helper", "tools/__pycache__", "pkg/own", "pkg/__pycache__"):
+        (built / link).symlink_to("/evil" if link.startswith("tools") else "evil")
+    (built / "tools" / "check").symlink_to("check.py")
+    copy = tmp_path / "copy"
+    protection = plan(incumbent, "helper.py", "tools/check.py")
+    protection.copy_side(Checkout(built), copy)
+    links = [path for path in list_files(copy) if (copy / path).is_symlink()]
+    assert sorted(links) == ["pkg/__pycache__", "pkg/own", "tools/check"]
+    for path in protection.files:  # as they are mounted
+        (copy / path).write_text("WHOSE = 'incumbent'")
+    script = "import sys; sys.path.insert(0, '.'); import helper; print(helper.WHOSE)"
+    done = subprocess.run([sys.executable, "-I", "-c", script], cwd=copy, capture_output=True, text=True)
+    assert done.stdout == "incumbent\n", done.stderr
+
+
+def test_fault_06_bytecode_of_a_protected_module_that_is_a_link_is_left_out(tmp_path: Path) -> None:
+    incumbent = tree(tmp_path / "incumbent", "lib/real.py")
+    (incumbent / "helper.py").symlink_to("lib/real.py")
+    built = tree(
+        tmp_path / "built", "lib/real.py", "__pycache__/helper.cpython-311.pyc", "helper/__init__.py"
+    )
+    plan(incumbent, "helper.py", "lib/real.py").copy_side(Checkout(built), tmp_path / "copy")
+    assert sorted(list_files(tmp_path / "copy")) == ["helper.py", "lib/real.py"]
+
+
+def test_trials_see_nothing_that_the_digest_of_a_built_tree_leaves_out(tmp_path: Path) -> None:
+    """A build could leave there what no record tells of, or what cannot be copied."""
+    incumbent = tree(tmp_path / "incumbent", "bench.py", "core.py")
+    built = tree(tmp_path / "built", "bench.py", "core.py", ".git/made", ".roundkit/made", "pkg/.git/made")
+    plan(incumbent, "bench.py").copy_side(Checkout(built), tmp_path / "copy")
+    assert sorted(list_files(tmp_path / "copy")) == ["bench.py", "core.py", "pkg/.git/made"]
 
 
 def test_copying_only_what_a_glob_matches_makes_no_other_folder(tmp_path: Path) -> None:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 
 import pytest
 from measure.worlds import HIDDEN, LIMITS, PAIR, VALIDATOR, World, make_spec, planned
+from support.tools import needs_cpu_time
 
+from roundkit.host.confine import cgroup
 from roundkit.host.devices import Binding
 from roundkit.measure.boundary import hash_seed
 from roundkit.measure.boundary_book import BoundaryBook
 from roundkit.measure.broke import MeasurementBroke
 from roundkit.measure.trial import run_trial
+from roundkit.models.readings import reading_beside
 from roundkit.models.trial import Trial
 
 
@@ -249,6 +252,7 @@ def test_a_driver_that_hangs_after_its_worker_is_gone_is_the_benchmarks_fault(wo
     assert world.trial({"prog/core.py": leaving}).problem == "candidate-benchmark-broke"
 
 
+@needs_cpu_time
 def test_m13_instruments_of_the_coordinator_decide_over_what_is_reported(world: World) -> None:
     for instrument in ("wall", "cpu"):
         world.spec = make_spec(PAIR.model_copy(update={"instrument": instrument}))
@@ -258,6 +262,41 @@ def test_m13_instruments_of_the_coordinator_decide_over_what_is_reported(world: 
         assert reading is not None
         assert trial.value == pytest.approx(reading * 1000)
         assert len(trial.metrics["reported.latency_ms"]) == 2
+
+
+WORK_NOBODY_WAITS_FOR = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def work(payload):
+    reading, writing = os.pipe()
+    if not os.fork():
+        while time.process_time() < 1.0: pass
+        os._exit(0)
+    os.close(writing)
+    os.read(reading, 1)
+    time.sleep(0.1)
+    return sum(range(payload["n"]))
+"""
+
+
+@needs_cpu_time
+def test_m09_cpu_time_holds_children_that_nobody_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a cgroup their time is nowhere to be read, so that it decides nothing."""
+    world.spec = make_spec(PAIR.model_copy(update={"instrument": "cpu"}))
+    trial = world.trial({"prog/core.py": WORK_NOBODY_WAITS_FOR})
+    assert trial.value is not None, trial.detail
+    assert trial.value > 1000
+    assert reading_beside("cpu", trial) == trial.value
+    monkeypatch.setattr(cgroup, "hierarchies", dict)
+    with pytest.raises(MeasurementBroke, match="instrument-missing"):
+        world.trial({"prog/core.py": WORK_NOBODY_WAITS_FOR})
+    world.spec = make_spec(PAIR.model_copy(update={"instrument": "wall"}))
+    trial = world.trial({"prog/core.py": WORK_NOBODY_WAITS_FOR})
+    assert trial.resources.cpu_s is not None
+    assert trial.resources.cpu_s < 0.9
+    assert reading_beside("cpu", trial) is None
 
 
 def test_fault_27_a_cpu_set_that_does_not_exist_breaks_the_measurement(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from measure.worlds import METRIC, SINGLE, VALIDATOR, World, make_spec
+from support.tools import needs_cpu_time
 
 from roundkit.measure.problems import WHAT_VALIDATORS_SEE, WHERE_PROGRAMS_ARE
 from roundkit.models.campaign import Command, GuardMetric
@@ -189,6 +190,7 @@ def test_a_validator_that_misses_a_file_is_told_what_it_sees(single_world: World
     assert WHAT_VALIDATORS_SEE in (trial.detail or "")
 
 
+@needs_cpu_time
 def test_coordinators_clock_needs_no_result_at_all(single_world: World) -> None:
     single_world.spec = make_spec(SINGLE.model_copy(update={"instrument": "cpu"}))
     trial = single_world.trial({"prog/core.py": "import os\nos._exit(0)\n"})

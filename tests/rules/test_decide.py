@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,12 +10,16 @@ from support.sample.lanes import Lane, Submission
 from support.sample_evidence import SampleRound, sample_round
 
 from roundkit.models.experiment import ExperimentRecord
+from roundkit.models.measurement import SessionNoise
 from roundkit.models.verdict import VerdictRecord
+from roundkit.rules.ratio import interaction_ratio
 from roundkit.rules.verdict import decide
 from roundkit.rules.verdict_words import in_words
 
 
-def decided(sample: SampleRound, baseline: float, candidate: float) -> VerdictRecord:
+def decided(
+    sample: SampleRound, baseline: float, candidate: float, *, session_sd: float | None = None
+) -> VerdictRecord:
     """The verdict on one lane's experiment with other samples: these levels, and a little noise."""
     record = next(record for record in sample.experiments if record.purpose == "ticket")
     levels = {"baseline": baseline, "candidate": candidate}
@@ -23,7 +28,8 @@ def decided(sample: SampleRound, baseline: float, candidate: float) -> VerdictRe
         value = levels[trial.planned.side] * (1 + 0.002 * (trial.planned.index % 3 - 1))
         metrics = {**trial.metrics, "latency_ms": (value, value, value)}
         trials.append(trial.model_copy(update={"value": value, "metrics": metrics}))
-    changed: ExperimentRecord = record.model_copy(update={"trials": tuple(trials)})
+    noise = None if session_sd is None else SessionNoise(checks=8, variance=session_sd**2)
+    changed: ExperimentRecord = record.model_copy(update={"trials": tuple(trials), "session_noise": noise})
     return decide(changed, sample.run_spec)
 
 
@@ -49,3 +55,22 @@ def test_the_sign_of_a_verdict_follows_the_direction(
     # The record's sentence names what was needed; whoever is told of it hears what was seen as well.
     assert "(z" not in found.sentence
     assert f"beyond {found.z_required:.2f} sigma (z {found.z:.2f})" in in_words(found, None)
+
+
+def test_noise_between_sessions_is_in_every_figure_that_says_how_well_a_gain_is_known() -> None:
+    sample = sample_round((Lane("L1", (Submission(0.1),)),))
+    quiet, noisy = (decided(sample, 100.0, 75.0, session_sd=sd) for sd in (None, 0.05))
+    assert quiet.smallest_detectable_gain is not None
+    assert noisy.smallest_detectable_gain is not None
+    assert quiet.smallest_detectable_gain < 0.01
+    # However many pairs: two sigma and 0.84 for the power, of 5 % a session.
+    assert noisy.smallest_detectable_gain == pytest.approx(-math.expm1(-2.84 * 0.05), abs=0.005)
+    # One lane on top of another: each gain was found in a session of its own, known to some 5 % of 75.
+    known, vague = (interaction_ratio(one, one, "lower", fresh=True) for one in (quiet, noisy))
+    assert known.value == vague.value == 1.0
+    assert known.low is not None
+    assert known.low > 0.95
+    assert vague.low is not None
+    assert vague.low < 0.7
+    small = decided(sample, 100.0, 92.0, session_sd=0.05)
+    assert interaction_ratio(noisy, small, "lower", fresh=True).value is None

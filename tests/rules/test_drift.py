@@ -87,3 +87,6 @@ def test_the_next_check_goes_to_the_set_that_failed_and_then_to_the_one_checked_
     assert order(("0", 0.0)) == ["1", "2", "0"]
     assert order(("0", 0.0), ("2", 0.0), ("0", 0.0)) == ["1", "2", "0"]
     assert order(("1", 0.0), ("0", 0.0), ("0", 5.0)) == ["0", "2", "1"]
+    # It was held by others when the pause was ended, on another one: what it measures next is still in doubt.
+    assert order(("1", 0.0), ("0", 0.0), ("0", 5.0), ("2", 0.0)) == ["0", "1", "2"]
+    assert order(("0", 5.0), ("1", 0.0), ("0", 0.0)) == ["2", "1", "0"]

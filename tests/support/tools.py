@@ -34,3 +34,17 @@ needs_peak_memory = pytest.mark.skipif(
     "ROUNDKIT_CI" not in os.environ and not _counts_peaks(),
     reason="no cgroup here, that this user may write, counts the peak of a run",
 )
+
+
+def _counts_cpu() -> bool:
+    group = Cgroup(PROBE_LIMITS)
+    try:
+        return "cpu" in group.enforced
+    finally:
+        group.close()
+
+
+needs_cpu_time = pytest.mark.skipif(
+    "ROUNDKIT_CI" not in os.environ and not _counts_cpu(),
+    reason="no cgroup here, that this user may write, counts the CPU time of a run",
+)

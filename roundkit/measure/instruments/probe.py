@@ -17,6 +17,7 @@ from roundkit.measure.instruments.reading import CountProblem
 from roundkit.measure.instruments.tools import find_tool
 from roundkit.measure.instruments.wrap import COUNT, counted_command
 from roundkit.models.instruments import CountingTool, InstructionCount, Instrument
+from roundkit.models.readings import counts_every_child
 
 _TRIED = ("/bin/true",)
 _SCRATCH = Path("/round/scratch")
@@ -73,6 +74,9 @@ def instrument_state(name: Instrument, limits: Limits) -> InstrumentState:
         peak = done.peak_memory_bytes
         detail = f"the cgroup's peak: {peak} bytes" if peak else "no cgroup here tells the peak of a run"
         return InstrumentState(name, bool(peak), detail, _CGROUP_REMEDY)
+    if name == "cpu" and not counts_every_child(done):
+        why = "no cgroup here counts CPU time, and procfs leaves out children that nobody waited for"
+        return InstrumentState(name, False, why, _CGROUP_REMEDY)
     figure = done.wall_s if name == "wall" else done.cpu_s
     source = "the coordinator's clock" if name == "wall" else f"from {done.cpu_source}"
     return InstrumentState(name, figure is not None, source if figure is not None else "no reading")

@@ -14,7 +14,7 @@ from roundkit.models.comparison import InstrumentNoise, NoiseReport
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.instruments import Instrument
 from roundkit.models.measurement import SideRef
-from roundkit.models.readings import own_reading
+from roundkit.models.readings import reading_beside
 from roundkit.models.run_spec import RunSpec
 from roundkit.models.trial import Trial
 from roundkit.rounds.compare.bench import CompareBench, open_bench, with_instrument
@@ -187,4 +187,4 @@ def _value(trial: Trial) -> float | None:
 
 
 def _beside(name: Instrument) -> Callable[[Trial], float | None]:
-    return lambda trial: own_reading(name, trial.resources)
+    return lambda trial: reading_beside(name, trial)

@@ -466,6 +466,7 @@ def on_a_bare_machine(*words: str | Path) -> subprocess.CompletedProcess[str]:
     [
         ("instructions", "instructions", "install the package valgrind"),
         ("peak-memory", "bytes", "delegated cgroup"),
+        ("cpu", "ms", "delegated cgroup"),
     ],
 )
 def test_m13_r10_an_instrument_that_the_machine_lacks_is_refused_with_its_remedy(
@@ -488,7 +489,7 @@ def test_m13_doctor_lists_every_instrument(open_folder: Path) -> None:
     assert {each["name"]: each["state"] for each in parts["What can decide (--instrument)"]} == {
         "reported": "present",
         "wall": "present",
-        "cpu": "present",
+        "cpu": "missing",
         "instructions": "missing",
         "peak-memory": "missing",
     }
