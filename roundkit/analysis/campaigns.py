@@ -77,7 +77,12 @@ def export_places(
             raise
         return Exported(tuple(write_frames(_whole(parts), out, form)), tuple(problems))
     for place in ledgers.places:
-        exported = read_frames(place.path) if place.kind == "frames" else {}
+        try:
+            exported = read_frames(place.path) if place.kind == "frames" else {}
+        except RoundkitError:
+            if strict:
+                raise
+            continue  # the problems of the ledgers say so
         for name in exported.keys() & set(chosen) - TABLES.keys():
             parts.setdefault(name, []).append(exported[name])
     own = {name: ledgers.table(name) for name in chosen if name in TABLES}

@@ -15,8 +15,9 @@ from roundkit.analysis.columns import TABLES, schema_of
 from roundkit.analysis.exported import Format, known, read_frames, write_frames
 from roundkit.analysis.frame_checks import check_frame
 from roundkit.analysis.places import Place, find_places
+from roundkit.analysis.repeats import Known, without_repeats
 from roundkit.analysis.rows import ROWS
-from roundkit.core.errors import Refused, RoundkitError, refuse
+from roundkit.core.errors import Refused, RoundkitError
 from roundkit.core.progress import SILENT, Progress
 from roundkit.evidence import RoundEvidence
 from roundkit.rounds.snapshot import OpenRound, RoundSource, open_source
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LAST = datetime.max.replace(tzinfo=UTC)
-_KEY = ("campaign", "round")
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,13 @@ def load(
 
 
 def _open_all(ledgers: Ledgers) -> _Opened:
-    rounds, exports, problems = list(ledgers.given), [], []
+    rounds, problems = list(ledgers.given), []
+    exports: list[tuple[str, dict[str, pl.LazyFrame]]] = []
     with ledgers.progress.task("opening", len(ledgers.places), "ledgers") as task:
         for place in ledgers.places:
             try:
                 if place.kind == "frames":
-                    exports.append(read_frames(place.path))
+                    exports.append((place.path.name, read_frames(place.path)))
                 else:
                     rounds.append(open_source(place.path))
             except RoundkitError as error:
@@ -215,60 +216,36 @@ def _open_all(ledgers: Ledgers) -> _Opened:
                     raise
                 problems.append(f"{place.path.name}: {error}")
             task.advance()
-    names: dict[tuple[str, str], str] = {}
-    kept, collided = _each_once(rounds, names, strict=ledgers.strict)
-    fresh = [_without_repeats(frames, names) for frames in exports]
-    return _Opened(tuple(kept), tuple(fresh), (*problems, *collided))
+    known = Known()
+    kept, collided = _each_once(rounds, known, strict=ledgers.strict)
+    problems += collided
+    fresh = []
+    # Exports that say whose their rows are go before those that do not.
+    for name, frames in sorted(exports, key=lambda each: "rounds" not in each[1]):
+        try:
+            fresh.append(without_repeats(frames, known, name=name))
+        except RoundkitError as error:
+            if ledgers.strict:
+                raise
+            problems.append(f"{name}: {error}")
+    return _Opened(tuple(kept), tuple(fresh), tuple(problems))
 
 
 def _each_once(
-    rounds: list[RoundSource], names: dict[tuple[str, str], str], *, strict: bool
+    rounds: list[RoundSource], known: Known, *, strict: bool
 ) -> tuple[list[RoundSource], list[str]]:
-    """Return every round once, in order, and what collides; note each one's plan digest in ``names``."""
+    """Return every round once, in order, and what collides; note each one."""
     kept, problems = [], []
     for source in sorted(rounds, key=_when):
-        *name, digest = _identity(source)
-        key = (name[0], name[1])
-        if key not in names:
-            names[key] = digest
-            kept.append(source)
-        elif names[key] != digest:
-            error = _collision(key)
+        campaign, name, digest = _identity(source)
+        try:
+            if not known.note((campaign, name), digest, frozenset(TABLES)):
+                kept.append(source)
+        except Refused as error:
             if strict:
-                raise error
+                raise
             problems.append(f"{source.path.name}: {error}")
     return kept, problems
-
-
-def _without_repeats(
-    frames: dict[str, pl.LazyFrame], names: dict[tuple[str, str], str]
-) -> dict[str, pl.LazyFrame]:
-    """Return exported frames without the rounds that are known already; note those that are new."""
-    if "rounds" not in frames:
-        return frames
-    repeated = []
-    for campaign, name, digest in frames["rounds"].select(*_KEY, "round_digest").collect().iter_rows():
-        if (campaign, name) not in names:
-            names[campaign, name] = digest
-        elif digest is not None and names[campaign, name] == digest:
-            repeated.append((campaign, name))
-        else:
-            raise _collision((campaign, name))
-    if not repeated:
-        return frames
-    known_ones = pl.DataFrame(repeated, schema=list(_KEY), orient="row").lazy()
-    return {
-        table: check_frame(table, frame.join(known_ones, on=_KEY, how="anti"))
-        for table, frame in frames.items()
-    }
-
-
-def _collision(key: tuple[str, str]) -> Refused:
-    return refuse(
-        "rounds-collide",
-        f"there are two different rounds {key[1]!r} of campaign {key[0]!r}",
-        remedy="load them one by one: frames are joined by campaign and round",
-    )
 
 
 def _identity(source: RoundSource) -> tuple[str, str, str]:

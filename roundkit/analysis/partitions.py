@@ -1,6 +1,7 @@
 """Frames too long for one file: Parquet in parts, a folder a campaign, written and read piece by piece.
 
-A table is ``<table>/campaign=<id>/part-00000.parquet`` and so on. The parts of a campaign follow one another
+A table is ``<table>/campaign=<id>/part-00000.parquet`` and so on; what is no plain letter in the name of an
+imported campaign is written as in an address (``%2F``). The parts of a campaign follow one another
 in the order in which they were given, so that what is asked of one campaign, or of a stretch of time, opens
 the files that hold it and no others.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 
@@ -71,7 +73,8 @@ def _write_parts(
     folder: Path, table: str, campaign: str, waiting: dict[str, list[pl.DataFrame]], size: int, *, last: bool
 ) -> Iterator[Path]:
     rows = pl.concat(waiting.pop(campaign))
-    place = folder / table / f"campaign={campaign}"
+    # Names of imported campaigns are anybody's: none may lead elsewhere, or be read back as another.
+    place = folder / table / f"campaign={quote(campaign, safe='')}"
     place.mkdir(parents=True, exist_ok=True)
     number = len(list(place.glob("part-*.parquet")))
     while rows.height >= size or (last and rows.height):

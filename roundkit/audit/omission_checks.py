@@ -12,6 +12,7 @@ from roundkit.audit.event_checks import repeated_event_problems
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.evidence.events import Event
+from roundkit.models.ledger import TicketRecord
 
 _ENDED_WITHOUT_RECORD = frozenset({"experiment-interrupted", "experiment-cancelled"})
 
@@ -135,7 +136,7 @@ def _interval_problems(material: Material) -> Iterator[Disagreement]:
     most = plan.aa_interval + len(plan.device_sets)
     ends = [record.ended_utc for record in checks]
     starts = [*(record.started_utc for record in checks[1:]), None]
-    times = [ticket.measured_utc for ticket in material.ledger.tickets if ticket.measured_utc is not None]
+    times = [each.measured_utc for each in material.ledger.tickets if each.measured_utc and _ran(each)]
     for end, start in zip(ends, starts, strict=True):
         between = sum(end <= time and (start is None or time < start) for time in times)
         if between > most:
@@ -143,6 +144,11 @@ def _interval_problems(material: Material) -> Iterator[Disagreement]:
                 "round-ledger.json",
                 f"{between} tickets were measured without an A/A check, {plan.aa_interval} are planned",
             )
+
+
+def _ran(ticket: TicketRecord) -> bool:
+    """Say whether a ticket's verdict came from a device: the round's deadline leaves some without one."""
+    return ticket.verdict is not None and ticket.verdict.reason != "deadline"
 
 
 def _named(events: tuple[Event, ...], kinds: frozenset[str] | set[str], key: str = "experiment") -> set[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from roundkit.core.errors import Refused
 from roundkit.evidence import EvidenceProblem, RoundEvidence, open_evidence
 from roundkit.evidence import policy_layout as layout
 from roundkit.evidence.folder import EvidenceFolder
@@ -166,8 +167,9 @@ def _optional(
 def _parse(model: type[RecordType], data: bytes, name: str) -> RecordType:
     try:
         record = model.from_bytes(data, place=name)
-    except ValueError as error:
+        written = record.to_bytes()  # it may hold a figure that canonical JSON does not have
+    except (Refused, ValueError) as error:
         raise problem("malformed", f"{name} does not fit its format: {error}", where=name) from error
-    if record.to_bytes() != data:
+    if written != data:
         raise problem("not-canonical", f"{name} is not canonical JSON", where=name)
     return record

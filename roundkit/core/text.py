@@ -5,13 +5,16 @@ from __future__ import annotations
 import unicodedata
 
 _KEPT = frozenset("\n\t")
+_LINE_ENDS = frozenset({"Zl", "Zp"})
+"""Line and paragraph separators, at which some readers begin a new line."""
 
 
 def visible(text: str) -> str:
     """Replace control characters, so that no candidate's output steers the reader's terminal."""
     return "".join(
         letter
-        if letter in _KEPT or not unicodedata.category(letter).startswith("C")
+        if letter in _KEPT
+        or not ((kind := unicodedata.category(letter)).startswith("C") or kind in _LINE_ENDS)
         else "\N{REPLACEMENT CHARACTER}"
         for letter in text
     )

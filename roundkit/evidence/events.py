@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from roundkit.core.errors import Refused
 from roundkit.evidence.problem import problem
 from roundkit.models.base import Identifier, Record, UtcTime
 
@@ -78,8 +79,9 @@ def parse_events(data: bytes, *, place: str) -> tuple[Event, ...]:
 def _parse_line(line: bytes, place: str) -> Event:
     try:
         event = Event.from_bytes(line, place=place)
-    except ValueError as error:
+        written = event.to_bytes()  # its fields may hold a figure that canonical JSON does not have
+    except (Refused, ValueError) as error:
         raise problem("malformed", f"not an event: {error}", where=place) from error
-    if event.to_bytes() != line:
+    if written != line:
         raise problem("not-canonical", "the line is not canonical JSON", where=place)
     return event

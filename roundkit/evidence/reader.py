@@ -229,11 +229,12 @@ def _is_regular(entry: os.DirEntry[str]) -> bool:
 def _record(model: type[RecordType], data: bytes, name: str) -> RecordType:
     try:
         record = model.from_bytes(data, place=name)
+        written = record.to_bytes()  # it may hold a figure that canonical JSON does not have
     except Refused as error:
         raise EvidenceProblem(error.refusals) from error
     except ValueError as error:
         raise problem("malformed", f"{name} does not fit its format: {error}", where=name) from error
-    if record.to_bytes() != data:
+    if written != data:
         raise problem("not-canonical", f"{name} is not canonical JSON", where=name)
     return record
 

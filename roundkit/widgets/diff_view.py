@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,6 +29,7 @@ _COLOURED = (
     (Name.Class, "f"),
 )
 _KINDS = {"+": "rk-added", "-": "rk-removed", "@": "rk-hunk"}
+_NAMES = re.compile(r"diff --git [^/]*/(.*) [^/]*/\1", re.DOTALL)
 _HEADERS = ("index ", "new file", "deleted file", "old mode", "new mode", "similarity", "--- ", "+++ ")
 
 
@@ -46,8 +48,10 @@ def diff_view(data: bytes) -> Piece:
     Args:
         data: A unified diff as git writes it; untrusted.
     """
-    lines = data.decode("utf-8", "replace").splitlines()
-    if not lines:
+    # A line ends where git ends it. What else some call a line's end stands in a candidate's own lines, and
+    # could pass for another file, a sign or a header.
+    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    if not data:
         return sentence("The candidate changes nothing.")
     files = list(_files(lines[:MOST_LINES]))
     pieces = [_shown(file) for file in files]
@@ -83,8 +87,8 @@ def _files(lines: list[str]) -> Iterator[_File]:
 
 def _name(line: str) -> str:
     """Return the path of a file, without the word for either side."""
-    after = line.rpartition(" ")[2]
-    return after.partition("/")[2] or after
+    names = _NAMES.fullmatch(line)
+    return names[1].rstrip('"') if names else line.rpartition(" ")[2]
 
 
 def _shown(file: _File) -> Piece:
@@ -105,10 +109,16 @@ def _lexer(name: str) -> Lexer:
 def _line(line: str, lexer: Lexer) -> Markup:
     sign, code = line[:1], visible(line[1:])[:_LONGEST_LINE]
     kind = _KINDS.get(sign, "rk-same")
+    left = len(line) - 1 - _LONGEST_LINE
+    cut = (
+        [element("strong", f"… {left:,} more characters are left out here; copy the packet")]
+        if left > 0
+        else []
+    )
     if kind == "rk-hunk":
-        return element("span", line[:_LONGEST_LINE], class_=kind)
+        return element("span", joined([element("span", line[: _LONGEST_LINE + 1]), *cut]), class_=kind)
     coloured = joined(_token(kind_, text) for kind_, text in lexer.get_tokens(code))
-    return element("span", joined([Markup(html.escape(sign)), coloured]), class_=kind)
+    return element("span", joined([Markup(html.escape(sign)), coloured, *cut]), class_=kind)
 
 
 def _token(kind: object, text: str) -> Markup:

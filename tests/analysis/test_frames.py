@@ -31,6 +31,38 @@ def ledgers(root: Path) -> Ledgers:
     return load(root)
 
 
+def test_rounds_of_one_name_in_two_campaigns_are_drawn_apart(tmp_path: Path) -> None:
+    for campaign in ("one", "two"):
+        sample = sample_round(campaign_id=campaign)
+        export_sample(tmp_path / "rounds" / campaign, sample, tmp_path / "scratch")
+    both = load(tmp_path / "rounds")
+    alone = both.only("one")
+
+    def drawn(ledgers: Ledgers) -> list[alt.LayerChart]:
+        return [
+            charts.device_timeline(ledgers.devices),
+            charts.budget_burn(ledgers.attempts),
+            charts.composition_chain(ledgers.compositions),
+            charts.interaction_ratios(ledgers.compositions),
+            charts.branch_layout(ledgers.lanes, ledgers.tickets),
+        ]
+
+    for field, chart, single in zip(
+        ("device", "budget", "step", "step", "_label"), drawn(both), drawn(alone), strict=True
+    ):
+        names = [row[field] for row in rows_in(single)]
+        shown = [row[field] for row in rows_in(chart)]
+        assert len(set(shown)) == 2 * len(set(names)), field
+        assert chart.to_dict()["height"] == 2 * single.to_dict()["height"] or field == "step", field
+    used = charts.device_timeline(alone.devices).to_dict()["title"]["subtitle"].partition("in use: ")[2]
+    said = charts.device_timeline(both.devices).to_dict()["title"]["subtitle"]
+    for device in used.split(", "):
+        assert all(f"{campaign} · r01 · {device}" in said for campaign in ("one", "two"))
+    assert max(row["to_percent"] for row in rows_in(charts.budget_burn(both.attempts))) <= 100
+    checks = rows_in(charts.aa_history(both.aa_checks))
+    assert [row["round"] for row in checks] == sorted(row["round"] for row in checks)
+
+
 def every_chart(ledgers: Ledgers) -> dict[str, Callable[[], alt.LayerChart]]:
     experiment = ledgers.trials.collect()["experiment"][0]
     return {

@@ -14,7 +14,7 @@ from support.open_rounds import open_round_directory
 from support.sample.lanes import NO_GAIN_LANES, Lane, Submission
 from support.sample_evidence import export_sample, sample_round
 
-from roundkit.analysis import TABLES, charts, find_places, load, write_frames
+from roundkit.analysis import TABLES, charts, export_places, find_places, load, write_frames
 from roundkit.analysis.columns import ROWS_OF, schema_of
 from roundkit.core.errors import Refused
 from roundkit.models.evidence import EvidencePointer
@@ -83,6 +83,48 @@ def test_a_mix_counts_every_round_once(tmp_path: Path, closed: Path) -> None:
     assert rounds.select("round", "state").rows() == [("r01", "closed"), ("r02", "open"), ("r03", "closed")]
     assert ledgers.tickets.group_by("round").len().sort("round").collect()["len"].to_list() == [9, 2, 2]
     assert ledgers.to_pandas("tickets").shape[0] == 13
+
+
+def test_a_round_counts_once_where_an_export_holds_some_of_its_frames_alone(
+    tmp_path: Path, closed: Path
+) -> None:
+    ledgers = load(closed)
+    ledgers.export(tmp_path / "tickets alone", tables=["tickets"])
+    ledgers.export(tmp_path / "lanes and rounds", tables=["rounds", "lanes"])
+    for places in ([closed, tmp_path], [tmp_path]):
+        mixed = load(places)
+        assert mixed.tickets.collect().height == 9, places
+        assert mixed.lanes.collect().height == 4, places
+    # What another tool measured, and somebody named after the round, is no copy of its rows.
+    foreign = ledgers.trials.head(3).with_columns(purpose=pl.lit("imported"), side=None)
+    write_frames({"trials": foreign.cast(schema_of("trials"))}, tmp_path / "imported")  # type: ignore[arg-type]
+    both = load([closed, tmp_path / "imported"]).trials
+    assert both.collect().height == ledgers.trials.collect().height + 3
+
+
+def test_an_export_whose_rows_are_damaged_is_an_error_or_is_named(tmp_path: Path, closed: Path) -> None:
+    load(closed).export(tmp_path / "torn")
+    (tmp_path / "torn" / "rounds.parquet").write_bytes(
+        torn((tmp_path / "torn" / "rounds.parquet").read_bytes())
+    )
+    load(closed).export(tmp_path / "no table")
+    (tmp_path / "no table" / "lanes.parquet").write_bytes(b"rubbish")
+    shutil.copytree(closed, tmp_path / "good")
+    for folder in ("torn", "no table"):
+        with pytest.raises(Refused) as refused:
+            load(tmp_path / folder).rounds.collect()
+        assert codes(refused) == {"malformed"}
+        with pytest.raises(Refused):
+            export_places([str(tmp_path / folder)], tmp_path / "out")
+    done = export_places([str(tmp_path)], tmp_path / "out", strict=False)
+    assert len(done.problems) == 2
+    assert all("[malformed]" in problem for problem in done.problems)
+    assert pl.read_parquet(tmp_path / "out" / "tickets.parquet").height == 9
+
+
+def torn(data: bytes) -> bytes:
+    """Return a Parquet file whose rows are damaged, and whose schema is not."""
+    return data[:10] + b"\xff" * 390 + data[400:]
 
 
 def test_two_rounds_of_one_name_are_refused_or_named(tmp_path: Path, closed: Path) -> None:

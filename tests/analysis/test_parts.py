@@ -46,6 +46,16 @@ def test_k08_parts_are_read_back_as_they_were_written(tickets: pl.DataFrame, tmp
     )
 
 
+@pytest.mark.parametrize("campaign", ["one", "x/y", "a%20b", "a=b", "a b", "..", "2024", "ä", "../../../out"])
+def test_k08_a_campaign_of_any_name_stays_in_the_folder_and_is_read_back(
+    tickets: pl.DataFrame, tmp_path: Path, campaign: str
+) -> None:
+    (part,) = add_parts("tickets", [renamed(tickets, campaign, 0)], tmp_path / "many")
+    assert part.resolve().parent.parent == tmp_path / "many" / "tickets"
+    assert list(tmp_path.rglob("*.parquet")) == [part]
+    assert load(tmp_path / "many").tickets.collect()["campaign"].unique().to_list() == [campaign]
+
+
 def test_k08_a_part_half_written_is_not_read(tickets: pl.DataFrame, tmp_path: Path) -> None:
     (part,) = add_parts("tickets", [tickets], tmp_path / "many")
     part.with_name(f".{part.name}.tmp").write_bytes(b"PAR1")

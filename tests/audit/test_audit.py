@@ -87,6 +87,15 @@ def test_n09_an_honest_round_passes(tmp_path: Path, options: dict[str, Any]) -> 
     assert report.passed, report.failures
 
 
+def test_n09_tickets_that_the_deadline_left_unmeasured_need_no_check_of_the_machine(tmp_path: Path) -> None:
+    left = tuple(Submission(late=True) for _ in range(8))
+    sample = sample_round(lanes=(Lane("L1", (Submission(0.1),)), Lane("L2", left)))
+    assert sample.plan.aa_interval + len(sample.plan.device_sets) < len(left)
+    folder = export_sample(tmp_path / "r01", sample, tmp_path / "scratch")
+    report = audit_round(folder)
+    assert report.passed, report.failures
+
+
 @pytest.mark.parametrize(
     ("where", "change"),
     [

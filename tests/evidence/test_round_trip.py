@@ -12,6 +12,7 @@ from support.sample_evidence import export_sample, sample_round
 
 from roundkit.core.canonical import digest_bytes
 from roundkit.evidence import EvidenceProblem, find_evidence, open_evidence
+from roundkit.evidence.events import parse_events
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,15 @@ def test_everything_is_read_back(pristine: Path) -> None:
     assert {digest: evidence.blob(digest) for digest in evidence.blob_digests} == sample.blobs
     assert [event.kind for event in evidence.events] == [event["kind"] for event in sample.events]
     assert evidence.digest == digest_bytes((pristine / "index.json").read_bytes())
+
+
+@pytest.mark.parametrize("figure", ["1e999", "123456789012345678901234567890", "-0.0"])
+def test_an_event_with_a_figure_that_no_record_holds_is_a_problem_and_no_traceback(figure: str) -> None:
+    line = f'{{"fields":{{"a":{figure}}},"kind":"aa","time":"2026-01-31T12:00:00.000000Z"}}\n'
+    with pytest.raises(EvidenceProblem) as found:
+        parse_events(line.encode(), place="events.jsonl")
+    assert codes(found) <= {"malformed", "not-canonical"}
+    assert "events.jsonl: line 1" in str(found.value)
 
 
 def test_the_same_input_gives_the_same_bytes(pristine: Path, tmp_path: Path) -> None:

@@ -150,6 +150,18 @@ def test_p11_what_was_tampered_with_does_not_audit(copy: Path, case: str) -> Non
     assert family in failed, failed
 
 
+@pytest.mark.parametrize(
+    "name", ["plan.json", "decision.json", "runs/*-P.1/record.json", "runs/*-S.1/start.json"]
+)
+@pytest.mark.parametrize("rubbish", [b"", b"{", b'{"a":1e999}', b'{"a":123456789012345678901234567890}'])
+def test_p11_a_file_that_is_no_json_is_a_finding_and_no_refusal(
+    copy: Path, name: str, rubbish: bytes
+) -> None:
+    next(copy.glob(name)).write_bytes(rubbish)
+    found = [check for check in audit_policy(copy).failures if check.name == "files"]
+    assert any("[malformed]" in check.detail for check in found), found
+
+
 def _resealed(folder: Path, change: Callable[[Any], object]) -> None:
     """Change the plan and its seal, as a forger would."""
     value = parse_json((folder / "plan.json").read_bytes(), place="plan.json")

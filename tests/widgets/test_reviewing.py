@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -140,6 +141,24 @@ def test_p09_a_diff_has_colours_and_nothing_in_it_runs() -> None:
     assert "changes nothing" in diff_view(b"").text
     long = diff_view(b"diff --git a/x a/x\n" + b"+1\n" * 6_000)
     assert "1,001 more lines are left out" in long.text
+
+
+@pytest.mark.parametrize("end", ["\x0b", "\x0c", "\r", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_p09_a_candidates_line_cannot_pass_for_another_file_or_hide(end: str) -> None:
+    forged = f"+x = 1{end}diff --git before/doc.md after/doc.md{end}index steal(){end}-y = 2"
+    piece = diff_view(f"diff --git before/a b.py after/a b.py\n@@ -1 +1 @@\n{forged}\n".encode())
+    plain = re.sub("<[^>]*>", "", piece.markup)
+    assert plain.startswith("a b.py@@"), "the one file, by its whole name"
+    assert "index steal()" in plain
+    assert piece.markup.count("<h3>") == piece.markup.count('class="rk-added"') == 1
+    assert "rk-removed" not in piece.markup
+    assert end not in piece.markup + piece.text
+
+
+def test_p09_what_is_cut_off_a_long_line_is_said() -> None:
+    piece = diff_view(b"diff --git before/a after/a\n@@ -1 +1 @@\n+" + b" " * 2_000 + b"steal()\n")
+    assert "7 more characters are left out here" in piece.markup
+    assert "left out" not in diff_view(b"diff --git before/a after/a\n+" + b"x" * 2_000 + b"\n").markup
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from roundkit.analysis.charts.theme import (
     STATES,
     finish,
     percent,
+    round_name,
     rows_of,
     state_scales,
     tip,
@@ -42,7 +43,7 @@ def branch_layout(lanes: pl.LazyFrame, tickets: pl.LazyFrame) -> alt.LayerChart:
         for state in STATES
         if state in present
     )
-    branches = frame.select("round", "lane").unique().height
+    branches = frame["_y"].n_unique()
     return finish(
         _marks(frame, present),
         rows_of(frame),
@@ -115,8 +116,8 @@ def _summed_up(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _laid_out(frame: pl.DataFrame) -> pl.DataFrame:
     """Add where each row is drawn; names that begin with an underscore stay out of the table."""
-    several = frame["round"].n_unique() > 1
-    label = pl.format("{} · {}", "round", "lane") if several else pl.col("lane")
+    several = frame.select("campaign", "round").n_unique() > 1
+    label = pl.format("{} · {}", round_name(frame), "lane") if several else pl.col("lane")
     y = pl.col("_lane").rank("dense").cast(pl.Float64)
     place = pl.col("lane").cum_count().over("_lane") - 1
     return (

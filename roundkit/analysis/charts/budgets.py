@@ -13,6 +13,7 @@ from roundkit.analysis.charts.theme import (
     ORANGE,
     SKY,
     finish,
+    round_name,
     rows_of,
     tip,
     vertical,
@@ -62,12 +63,12 @@ def budget_burn(attempts: pl.LazyFrame) -> alt.LayerChart:
 
 def _dimension(attempts: pl.LazyFrame, name: str, called: str) -> pl.LazyFrame:
     charged, cap = pl.col(f"charged_{name}"), pl.col(f"cap_{name}")
-    after = charged.cum_sum().over("round", "lane")
+    after = charged.cum_sum().over("campaign", "round", "lane")
     return (
         attempts.filter(cap > 0)
-        .sort("round", "lane", "ordinal")
+        .sort("campaign", "round", "lane", "ordinal")
         .select(
-            budget=pl.format("{} · {} · {}", "round", "lane", pl.lit(called)),
+            budget=pl.format("{} · {} · {}", round_name(attempts), "lane", pl.lit(called)),
             attempt="ordinal",
             phase="phase",
             from_percent=((after - charged) * 100 / cap).round(3),

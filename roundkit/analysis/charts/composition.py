@@ -14,6 +14,7 @@ from roundkit.analysis.charts.theme import (
     horizontal,
     missing_text,
     percent,
+    round_name,
     rows_axis,
     rows_of,
     tip,
@@ -155,7 +156,7 @@ def _step() -> pl.Expr:
 def _labelled(rows: pl.DataFrame, label: pl.Expr) -> pl.Expr:
     """Return a label with its round in front, where there are several rounds."""
     several = rows.select("campaign", "round").n_unique() > 1
-    return pl.format("{} · {}", pl.col("round"), label) if several else label
+    return pl.format("{} · {}", round_name(rows), label) if several else label
 
 
 def _by_campaign(frame: pl.DataFrame, value: str, low: str, high: str, kind: str) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from roundkit.analysis.charts.theme import (
     YELLOW,
     finish,
     horizontal,
+    round_name,
     rows_of,
     tip,
     where_known,
@@ -33,11 +34,11 @@ _PURPOSE_COLOURS = (BLUE, GREY, YELLOW, PURPLE, GREEN, ORANGE)
 def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
     """Every A/A check: its evidence, the drift statistic after it, and the plan's limits."""
     frame = (
-        aa_checks.sort("round", "number")
+        aa_checks.sort("campaign", "round", "number")
         .with_row_index("check", offset=1)
         .select(
             check=pl.col("check").cast(pl.Int64),
-            round="round",
+            round=round_name(aa_checks),
             z=pl.col("z").round(3),
             drift=pl.col("cusum").round(3),
             result=pl.when("passed").then(pl.lit("passed")).otherwise(pl.lit("paused the queue")),
@@ -138,15 +139,16 @@ def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
 def _leases(devices: pl.LazyFrame) -> pl.DataFrame:
     key = ("campaign", "round")
     several = devices.select(key).unique().collect().height > 1
-    name = pl.format("{} · device {}", "round", "device") if several else pl.format("device {}", "device")
+    known = round_name(devices)
+    name = pl.format("{} · device {}", known, "device") if several else pl.format("device {}", "device")
     minutes = (
         pl.col("acquired_utc") - pl.col("acquired_utc").min().over(key)
     ).dt.total_milliseconds() / 60_000
     return (
-        devices.sort("round", "device", "acquired_utc")
+        devices.sort("campaign", "round", "device", "acquired_utc")
         .select(
             device=name,
-            round="round",
+            round=known,
             from_minute=minutes.round(3),
             to_minute=(minutes + pl.col("held_s") / 60).round(3),
             purpose="purpose",

@@ -116,6 +116,12 @@ def percent(expression: pl.Expr) -> pl.Expr:
     return (expression * 100).round(3)
 
 
+def round_name(frame: pl.LazyFrame | pl.DataFrame) -> pl.Expr:
+    """Return what a round is called among those of a frame: with its campaign, where there are several."""
+    campaigns = frame.lazy().select(pl.col("campaign").n_unique()).collect().item()
+    return pl.format("{} · {}", "campaign", "round") if campaigns > 1 else pl.col("round")
+
+
 def tip(names: Mapping[str, str]) -> list[alt.Tooltip]:
     """Return tooltips from field and type (``gain_percent:Q``) to what the field is called."""
     return [

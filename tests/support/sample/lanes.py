@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Submission:
-    """One submission of a scripted lane: its true gain, or how it ends without one."""
+    """One submission of a scripted lane: its true gain, or how it ends without one.
+
+    Attributes:
+        late: Whether the round's deadline came before its turn.
+    """
 
     gain: float = 0.0
     path: str | None = None
     reject: tuple[str, str] | None = None
     broke: tuple[str, str] | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from roundkit.core.canonical import digest_bytes
 from roundkit.models.lane import Manifest, ManifestEntry
 from roundkit.models.ledger import AaCheck, CommandLog, TicketRecord
 from roundkit.rules.identity import ticket_key, ticket_name
-from roundkit.rules.verdict import decide
+from roundkit.rules.verdict import decide, unmeasured
 
 
 def sample_tickets(
@@ -30,8 +30,9 @@ def sample_tickets(
             sequence += 1
             ticket = _ticket(bench, lane, turn, sequence, provenance, blobs)
             tickets.append(ticket)
-            measured += ticket.state == "measured"
-            if ticket.state == "measured" and measured % bench.plan.aa_interval == 0:
+            ran = ticket.state == "measured" and bool(ticket.experiments)
+            measured += ran
+            if ran and measured % bench.plan.aa_interval == 0:
                 aa.append(measure_aa(bench, len(aa) + 1, aa))
     return tickets, blobs
 
@@ -83,6 +84,8 @@ def _ticket(
             candidate_commit=None, candidate_tree=None, commands=logs if cause == "build" else (),
             experiments=(), verdict=None, measured_utc=None,
         )  # fmt: skip
+    if submission.late:
+        return _left_by_the_deadline(bench, name, common)
     commit = invented_commit("candidate", name)
     ran = measure_until_decided(
         bench, "ticket", name, lane.id, plan.incumbent, commit, submission.gain, intake, submission.broke
@@ -97,6 +100,19 @@ def _ticket(
         candidate_tree=invented_commit("tree", commit), commands=(log,),
         experiments=tuple(item.experiment_id for item in ran),
         verdict=decided, measured_utc=record.ended_utc,
+    )  # fmt: skip
+
+
+def _left_by_the_deadline(bench: SampleBench, name: str, common: dict[str, Any]) -> TicketRecord:
+    """Return an accepted ticket that was still queued at the round's deadline."""
+    moment, decided = bench.plan.deadline_utc, unmeasured("deadline", bench.spec)
+    for devices in bench.free:
+        bench.free[devices] = max(bench.free[devices], moment)
+    told = {"verdict": decided.verdict, "reason": decided.reason, "gain": decided.gain}
+    bench.say(moment, "verdict", ticket=name, **told)
+    return TicketRecord(
+        **common, state="measured", reject_cause=None, reject_detail=None, candidate_commit=None,
+        candidate_tree=None, commands=(), experiments=(), verdict=decided, measured_utc=moment,
     )  # fmt: skip
 
 
