@@ -263,8 +263,8 @@ def serve(
     with shown_progress() as progress:
         outcome = serve_round(folder, until=until, report=progress.say, pool=devices, progress=progress)
     typer.echo(
-        f"serve ended ({outcome.ended}); of the round's tickets {outcome.measured} are measured,"
-        f" {outcome.rejected} rejected"
+        f"serve ended ({outcome.ended}); of the round's tickets {outcome.measured} have a verdict,"
+        f" {outcome.rejected} are rejected"
     )
     if outcome.ended == "drained":
         typer.echo("what waits stays queued; the same command goes on with it")

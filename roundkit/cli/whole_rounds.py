@@ -172,7 +172,7 @@ def replay(
     from roundkit.core.clock import now_utc
     from roundkit.core.errors import refuse
     from roundkit.rounds.compare.instruments import METRICS
-    from roundkit.rounds.layout import RoundFolder
+    from roundkit.rounds.layout import round_folder
     from roundkit.rounds.prepare import freeze
     from roundkit.rounds.replay import plan_replay
     from roundkit.rounds.replay_files import ReplayOptions
@@ -202,7 +202,7 @@ def replay(
         cores=(str(max(os.sched_getaffinity(0))),),
         deadline_utc=now_utc() + timedelta(hours=hours),
     )
-    folder, page = RoundFolder((out / "round").absolute()), out / "report.html"
+    folder, page = round_folder(out / "round"), out / "report.html"
     with shown_progress() as progress:
         with _frozen_or_nothing(out):
             planned = plan_replay(repository, base, head, out, options)

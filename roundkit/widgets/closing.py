@@ -7,7 +7,7 @@ from pathlib import Path
 from roundkit.models.ledger import RoundLedger
 from roundkit.rounds.close import CloseOutcome, close
 from roundkit.rounds.control_room import read_room
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.layout import RoundFolder, round_folder
 from roundkit.rounds.serve import ServeOutcome, serve
 from roundkit.widgets import pieces
 from roundkit.widgets import room_views as views
@@ -85,10 +85,10 @@ def evidence_facts(outcome: CloseOutcome) -> Piece:
 
 
 def _ended(outcome: ServeOutcome) -> str:
-    counts = f"{outcome.measured} measured, {outcome.rejected} rejected"
+    counts = f"{outcome.measured} tickets with a verdict, {outcome.rejected} rejected"
     paused = f"; the queue is paused: {outcome.paused}" if outcome.paused else ""
     return f"Serve ended ({outcome.ended}): {counts}{paused}."
 
 
 def _folder(round_dir: str | Path) -> RoundFolder:
-    return RoundFolder(Path(round_dir).absolute())
+    return round_folder(Path(round_dir))

@@ -14,7 +14,7 @@ from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused, refuse
 from roundkit.rounds.background import log_tail
 from roundkit.rounds.control_room import Room, read_pulse, read_room
-from roundkit.rounds.layout import RoundFolder
+from roundkit.rounds.layout import RoundFolder, round_folder
 from roundkit.widgets import room_views as views
 from roundkit.widgets.actions import ACTIONS, STOP_LANE, Action, perform, refusal_sentences
 from roundkit.widgets.pieces import Piece, folded, listing, sentence, styled, titled, together
@@ -44,7 +44,7 @@ class ControlRoom:
             raise refuse(
                 "refresh-s", f"{refresh_s} is no time between two looks", place="refresh_s", remedy="say 1.0"
             )
-        self.folder = RoundFolder(Path(round_dir).absolute())
+        self.folder = round_folder(Path(round_dir))
         self._refresh_s = refresh_s
         self._room = read_room(self.folder)
         self._pulse: tuple[object, ...] = ()

@@ -8,7 +8,7 @@ from roundkit.models.lane import LaunchLane, LaunchManifest
 from roundkit.rounds.background import CommandEnded, start_drivers
 from roundkit.rounds.control_room import read_room
 from roundkit.rounds.launch import launch
-from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.layout import RoundFolder, read_plan, round_folder
 from roundkit.widgets import pieces
 from roundkit.widgets import room_views as views
 from roundkit.widgets.pieces import Piece, Row
@@ -120,4 +120,4 @@ def _relative(path: str, root: Path) -> str:
 
 
 def _folder(round_dir: str | Path) -> RoundFolder:
-    return RoundFolder(Path(round_dir).absolute())
+    return round_folder(Path(round_dir))

@@ -10,7 +10,7 @@ from roundkit.core.errors import Refused, RoundkitError
 from roundkit.core.files import atomic_write
 from roundkit.core.globs import PathIndex
 from roundkit.models.round_plan import LaneDraft, RoundPlan
-from roundkit.rounds.layout import RoundFolder, read_plan
+from roundkit.rounds.layout import read_plan, round_folder
 from roundkit.rounds.prepare import freeze, plan_of
 from roundkit.rounds.prepare_incumbent import advice_on
 from roundkit.rounds.prepare_look import Look, look_at
@@ -147,7 +147,7 @@ def frozen_before(campaign: str | Path, out: str | Path | None) -> RoundPlan | N
     if not out:
         return None
     try:
-        plan = read_plan(RoundFolder(Path(out).absolute()))
+        plan = read_plan(round_folder(Path(out)))
     except RoundkitError:
         return None
     return plan if plan.campaign_path == str(Path(campaign).resolve()) else None

@@ -101,7 +101,7 @@ def test_a_round_from_freeze_to_report_in_commands(three_lanes: CampaignRepo, op
     folder = RoundFolder(out)
     ticket = scripted_lane(folder.clone("L1"), {"knobs/L1.json": knob(0.5)})["ticket"]
     assert "[tickets-waiting]" in roundkit("close", out, expect=3)
-    assert "1 measured, 0 rejected" in roundkit("serve", out, "--until-idle")
+    assert "tickets 1 have a verdict, 0 are rejected" in roundkit("serve", out, "--until-idle")
     status = json.loads(roundkit("status", out, "--json"))
     assert [(row["ticket"], row["verdict"]) for row in status["tickets"]] == [(ticket, "pass")]
     (row,) = json.loads(roundkit("status", out, ticket.removeprefix("r01-"), "--json"))["tickets"]

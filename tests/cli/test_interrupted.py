@@ -202,7 +202,7 @@ def test_ctrl_c_ends_the_wait_for_what_agents_submitted(open_folder: Path) -> No
     terminal.interrupt()
     assert terminal.end() == 1
     other.release()
-    assert "serve ended (drained); of the round's tickets 0 are measured" in terminal.printed
+    assert "serve ended (drained); of the round's tickets 0 have a verdict" in terminal.printed
     assert "interrupted: no agent runs any more" in " ".join(terminal.printed.split())
     assert terminal.left_behind() == []
     assert holders(bench.leases) == []
