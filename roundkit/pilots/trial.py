@@ -11,7 +11,7 @@ from time import monotonic
 
 from roundkit.agents.run import ReadyAgent, redaction_of, run_agent
 from roundkit.core.clock import MS_IN_S, Deadline, is_expired, now_utc
-from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.core.files import sync_folder, write_new
 from roundkit.evidence import pilot_layout as layout
 from roundkit.measure.trees import copy_tree, remove_tree
@@ -30,6 +30,7 @@ from roundkit.pilots.gateway.tools import Tools
 from roundkit.pilots.gateway.wire import Wire
 from roundkit.pilots.interventions import create_ledger
 from roundkit.pilots.trial_record import Course, write_record
+from roundkit.rules.pilot_authority import pilot_refusal
 from roundkit.rules.pilot_outcome import process_outcome, prompt_bytes
 from roundkit.rules.pilot_wire import presentation_of
 
@@ -95,8 +96,13 @@ class Trial:
         """Take the slot for good; from here on an attempt was made.
 
         Its folder comes with its start, so that there is none of which nobody can say what was before it.
+
+        Raises:
+            Refused: ``slot-used``; ``not-authorized``, where that ended while the agent was made ready.
         """
         self.started_utc = now_utc()
+        if (refusal := pilot_refusal(self.plan, (), self.started_utc)) is not None:
+            raise Refused(refusal)
         start = TrialStart(
             format="roundkit-pilot-start/1",
             plan_sha256=self.plan.digest(),

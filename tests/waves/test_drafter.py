@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import shutil
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from support.killing import wait_for
 from support.wave_campaigns import WORKERS, target, wave_campaign
 from support.wave_provider import wave_provider
 
+from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import DrafterState
 from roundkit.waves import stop
 from roundkit.waves.drafter_state import is_finished, read_state
-from roundkit.waves.draw import charged_micro_usd
+from roundkit.waves.draw import charged_micro_usd, draw
 from roundkit.waves.folder import CampaignFolder
 from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
@@ -348,6 +350,26 @@ def test_a_second_drafter_is_refused(open_folder: Path) -> None:
             provider.wait_for_request("f0")
             with pytest.raises(Refused, match="drafter-running"), campaign.drafting() as second:
                 second.join()
+
+
+@pytest.mark.parametrize("ending", ["authorization", "deadline"])
+def test_w10_what_a_draw_names_once_the_time_is_over_is_no_wave(open_folder: Path, ending: str) -> None:
+    campaign = wave_campaign(open_folder, [target("f0")])
+    until = now_utc() + timedelta(seconds=5)
+    if ending == "deadline":
+        campaign.write_plan(deadline_utc=format_utc(until))
+    else:
+        campaign.write_plan(
+            authorization={"by": "Ada", "micro_usd": 10**9, "until_utc": format_utc(until),
+                           "models": ["stub-1"]},
+        )  # fmt: skip
+    command = open_folder / "tools" / "draw.py"
+    waits = f"import time\ntime.sleep(max(0.0, {until.timestamp()} - time.time()))\n"
+    command.write_text(waits + command.read_text())
+    # Without the drafter, which would end the command a moment after the authorization.
+    drawn = draw(campaign.folder, lambda _: frozenset())
+    assert (drawn.wave, drawn.reason) == (None, ending)
+    assert campaign.folder.tags() == []
 
 
 def test_w10_stop_ends_after_the_wave_that_is_drafted_and_the_same_command_goes_on(open_folder: Path) -> None:
