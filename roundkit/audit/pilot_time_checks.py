@@ -14,6 +14,7 @@ from roundkit.models.pilot_plan import PairedPlan
 from roundkit.models.pilot_review import ReviewMark, ReviewSession
 from roundkit.models.pilot_trial import TrialRecord, TrialStart
 from roundkit.rules.pilot_authority import pilot_refusal
+from roundkit.rules.pilot_clock import ClockReading, active_time
 from roundkit.rules.pilot_lines import LinesProblem, read_lines
 
 _CLOCK = timedelta(seconds=1)
@@ -21,8 +22,6 @@ _CLOCK = timedelta(seconds=1)
 _MADE_READY = timedelta(minutes=1)
 """Between the look at an authorization and the start of an attempt, its agent is made ready."""
 _OF_ANOTHER_HOST = timedelta(minutes=1)
-_SET = timedelta(minutes=10)
-"""What a clock may be set by during a review."""
 _ENDED_WITHIN_S = 60.0
 """The last of an agent is gone so soon after its deadline, and after a call that is going on."""
 
@@ -74,24 +73,24 @@ def replay_problems(row: Observation) -> Iterator[Disagreement]:
 
 
 def review_problems(material: PilotMaterial, row: Observation) -> Iterator[Disagreement]:
-    """Yield a review whose two clocks tell of other times between its start, its breaks and its end."""
+    """Yield a review that has a time which its own clocks do not give.
+
+    Whoever ends a review holds its two clocks against each other, so that no honest one is named here.
+    """
     review, folder = row.review, f"{row.folder}/{layout.REVIEW}"
     session = read_or_none(material.reader, f"{folder}/{layout.SESSION}", ReviewSession)
-    if session is None:
+    if session is None or review is None or review.finished_ns is None or review.boot_id is None:
         return
     data = material.reader.artifact(folder, layout.MARKS).data or b""
     try:
         marks = read_lines(data, ReviewMark, name=layout.MARKS)
     except LinesProblem:
         return  # eligibility says so
-    moments = [(layout.MARKS, mark.at_utc, mark.at_ns) for mark in marks if mark.boot_id == session.boot_id]
-    if review is not None and review.finished_ns is not None and review.boot_id == session.boot_id:
-        moments.append((layout.FINISHED, review.finished_utc, review.finished_ns))
-    for name, utc, at_ns in moments:
-        by_date = utc - session.started_utc
-        by_count = timedelta(microseconds=(at_ns - session.started_ns) / 1000)
-        if abs(by_date - by_count) > _SET:
-            yield differs(f"{folder}/{name}", "time since the start, by date", by_date, by_count)
+    end = ClockReading(review.finished_ns, review.boot_id, review.finished_utc)
+    time = active_time(session, marks, end)
+    if time.unclear is not None and review.active_ms is not None:
+        place = f"{folder}/{layout.FINISHED}"
+        yield differs(place, "its review's time", f"{review.active_ms} ms", time.unclear)
 
 
 def _made(material: PilotMaterial) -> Iterator[tuple[str, TrialStart, TrialRecord | None]]:

@@ -164,9 +164,7 @@ def test_p09_a_review_has_one_time_on_both_clocks(eligible: Path, seconds: float
     review = json.loads(path.read_bytes())
     moved(review, "finished_utc", seconds)
     path.write_bytes(canonical_bytes(review))
-    wanted = (
-        f"reviews | trials/{trial_of(eligible, RECOVERED).name}/review/review.json | time since the start"
-    )
+    wanted = f"reviews | trials/{trial_of(eligible, RECOVERED).name}/review/review.json | its review's time"
     found = failed(eligible)
     assert any(line.startswith(wanted) for line in found), found
 
