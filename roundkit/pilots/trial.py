@@ -10,12 +10,13 @@ from pathlib import Path
 from time import monotonic
 
 from roundkit.agents.run import ReadyAgent, redaction_of, run_agent
-from roundkit.core.clock import MS_IN_S, Deadline, is_expired, now_utc
+from roundkit.core.clock import MS_IN_S, Deadline, both_clocks, is_expired, now_utc
 from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.core.files import sync_folder, write_new
 from roundkit.evidence import pilot_layout as layout
 from roundkit.measure.trees import copy_tree, remove_tree
 from roundkit.models.agent_run import AgentEnd
+from roundkit.models.clocks import ClockPair
 from roundkit.models.pilot_plan import FrozenTask, PairedPlan
 from roundkit.models.pilot_trial import LedgerState, TrialRecord, TrialStart
 from roundkit.pilots.acceptance import decide
@@ -100,7 +101,8 @@ class Trial:
         Raises:
             Refused: ``slot-used``; ``not-authorized``, where that ended while the agent was made ready.
         """
-        self.started_utc = now_utc()
+        clock = ClockPair.of(both_clocks())
+        self.started_utc = clock.utc if clock is not None else now_utc()
         if (refusal := pilot_refusal(self.plan, (), self.started_utc)) is not None:
             raise Refused(refusal)
         start = TrialStart(
@@ -111,6 +113,7 @@ class Trial:
             order=None if self.place.slot is None else self.place.slot.order,
             attempt=self.place.attempt,
             started_utc=self.started_utc,
+            started_clock=clock,
             ledgers=self.ledgers,
         )
         making = self.folder.work / f"{self.place.attempt}.starting"
@@ -185,7 +188,9 @@ class Trial:
         return self._record(replace(course, validation_ms=validation_ms, acceptance=acceptance))
 
     def _record(self, course: Course) -> TrialRecord:
-        return write_record(self.plan, self.place, course, self.started_utc, now_utc())
+        clock = ClockPair.of(both_clocks())
+        ended_utc = clock.utc if clock is not None else now_utc()
+        return write_record(self.plan, self.place, course, self.started_utc, ended_utc, clock)
 
     def _service(self, wire: Wire) -> GatewayService:
         policy, root, drift = self.plan.policy, self.folder.root, self._task.task.drift
