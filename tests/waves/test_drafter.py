@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
+import time
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,12 +21,16 @@ from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import DrafterState
 from roundkit.waves import stop
+from roundkit.waves.agent_place import inherited_values
 from roundkit.waves.drafter_state import is_finished, read_state
+from roundkit.waves.drafting_wave import begin_wave
 from roundkit.waves.draw import charged_micro_usd, draw
 from roundkit.waves.folder import CampaignFolder
 from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
+from roundkit.waves.shard_run import AgentSetting
 from roundkit.waves.status import read_status
+from roundkit.waves.telemetry import EventCollector
 
 
 def test_w01_a_wave_is_drawn_shared_out_drafted_and_handed_on(open_folder: Path) -> None:
@@ -192,6 +198,35 @@ def test_after_its_grace_a_wave_goes_on_without_what_still_runs(open_folder: Pat
         # It was never ended, and what it drafted lies in its own wave.
         assert "f4" in campaign.drafts("0001")
         assert [end and end.end_reason for _, end in folder.shards("0001")] == ["exited"] * 5
+
+
+def test_a_wave_says_of_nobody_that_it_runs_who_has_ended(open_folder: Path) -> None:
+    """An end that came while others were written down waited, and the audit knows when it was."""
+    with wave_provider() as provider:
+        provider.hold("f1")
+        campaign = wave_campaign(open_folder, [target("f0"), target("f1")])
+        campaign.ask(provider)
+        campaign.write_plan(draft={"tail": 0.5, "grace_s": 1}, workers={**WORKERS, "start": 2})
+        folder = campaign.folder
+        assert draw(folder, lambda _: frozenset()).wave is not None
+        wave, events = begin_wave(folder, "0001", workers=2), EventCollector(folder, time.time)
+        setting = AgentSetting.of(folder, inherited_values(folder.plan, os.environ))
+        for _ in range(2):
+            wave.start_next(setting, events, lambda: None, time.monotonic())
+        first, straggler = wave.running.values()
+        wait_for(lambda: first.is_over, "the first shard's end")
+        wave.reap(events)
+        tail_s = time.monotonic()
+        assert not wave.may_be_handed(tail_s)
+        provider.release("f1")
+        wait_for(lambda: straggler.is_over, "the straggler's end")
+    assert not wave.may_be_handed(tail_s + 10.0)
+    wave.reap(events)
+    assert wave.may_be_handed(tail_s + 10.0)
+    wave.hand_on()
+    drafted = folder.drafted("0001")
+    assert drafted is not None
+    assert drafted.running == 0
 
 
 def test_no_more_agents_run_at_once_than_there_are_workers(open_folder: Path) -> None:
