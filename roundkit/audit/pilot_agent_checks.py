@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
-from roundkit.audit.pilot_material import PilotMaterial
+from roundkit.audit.pilot_material import PilotMaterial, read_or_none
 from roundkit.audit.pilot_packet_checks import packet_problems
-from roundkit.audit.pilot_time_checks import duration_problems, review_problems
+from roundkit.audit.pilot_time_checks import duration_problems, review_problems, set_during
 from roundkit.audit.pilot_usage_checks import read_again, usage_problems, whole_stream
 from roundkit.evidence import pilot_layout as layout
 from roundkit.models.agent_run import AgentRun, LogDigest
 from roundkit.models.pilot_cohort import Observation
-from roundkit.models.pilot_trial import TrialRecord
+from roundkit.models.pilot_trial import TrialRecord, TrialStart
 from roundkit.rules.pilot_outcome import process_outcome
 
 _REVIEW = tuple(
@@ -46,13 +46,16 @@ def _agent_problems(material: PilotMaterial) -> Iterator[Disagreement]:
             yield Disagreement(row.tuple_id, "an agent without its time, or a time without an agent")
         if (record.acceptance is None) != (record.validation_ms is None):
             yield Disagreement(row.tuple_id, "an acceptance without its time, or a time without one")
-        problems = duration_problems(material.plan, record)
+        start = read_or_none(material.reader, f"{row.folder}/{layout.START}", TrialStart)
+        problems = duration_problems(material.plan, start, record)
         yield from (Disagreement(row.tuple_id, problem) for problem in problems)
         yield from (Disagreement(row.tuple_id, problem) for problem in _process_problems(record))
         if record.agent is not None:
             yield from (
                 Disagreement(row.tuple_id, problem) for problem in _run_problems(record, record.agent)
             )
+            if not set_during(start, record) and not _is_ordered(record, record.agent):
+                yield Disagreement(row.tuple_id, "its agent did not run between its start and its end")
             stream = whole_stream(material, row)
             if stream is not None:
                 problems = usage_problems(material.plan.model, record.agent, stream)
@@ -81,10 +84,6 @@ def _run_problems(record: TrialRecord, agent: AgentRun) -> Iterator[str]:
         yield f"its process is {record.process}, and its agent's end {process}"
     if agent.end_reason == "exited" and agent.exit_code is None:
         yield "its agent ended by itself and has no exit code"
-    moments = [record.started_utc, agent.started_utc, agent.ended_utc]
-    moments += [record.ended_utc] if record.ended_utc is not None else []
-    if moments != sorted(moments):
-        yield "its agent did not run between its start and its end"
     files = {file.path: file for file in record.files}
     for name, log in ((layout.STDOUT, agent.stdout), (layout.STDERR, agent.stderr)):
         kept = files.get(name)
@@ -96,6 +95,12 @@ def _run_problems(record: TrialRecord, agent: AgentRun) -> Iterator[str]:
     is_whole = whole is not None and agent.stdout.kept_bytes == agent.stdout.bytes
     if whole is not None and is_whole and whole.sha256 != agent.stdout.sha256:
         yield f"{layout.STDOUT} is not the stream of which the record has the digest"
+
+
+def _is_ordered(record: TrialRecord, agent: AgentRun) -> bool:
+    moments = [record.started_utc, agent.started_utc, agent.ended_utc]
+    moments += [record.ended_utc] if record.ended_utc is not None else []
+    return moments == sorted(moments)
 
 
 def _size(name: str, log: LogDigest, stands: int) -> int:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from roundkit.models.agent_run import AgentRun
 from roundkit.models.base import Count, Digest, Identifier, Provenance, Record, UtcTime, is_missing
+from roundkit.models.clocks import ClockPair
 
 ProcessOutcome = Literal["completed", "timeout", "error", "aborted"]
 """How a tuple's agent ended; says nothing about its candidate."""
@@ -55,6 +56,8 @@ class TrialStart(Record):
             where an older version wrote it, which looked at none.
         order: The slot; null for a setup attempt, which stays outside the matrix.
         attempt: Name of the trial's folder.
+        started_clock: ``started_utc`` on both of the host's clocks; null where an older version wrote it, or
+            the host has but one.
     """
 
     format: Literal["roundkit-pilot-start/1"]
@@ -64,6 +67,7 @@ class TrialStart(Record):
     order: int | None
     attempt: Identifier
     started_utc: UtcTime
+    started_clock: ClockPair | None = Field(default=None, exclude_if=is_missing)
     ledgers: tuple[LedgerState, ...] | None = Field(default=None, exclude_if=is_missing)
 
 
@@ -205,6 +209,7 @@ class TrialRecord(Record):
     """``record.json``: one attempt at a tuple, whatever came of it.
 
     Attributes:
+        ended_clock: ``ended_utc`` on both of the host's clocks, as of the start.
         process: How its agent ended.
         detail: One line more about that.
         agent: The agent's run; null where it never started.
@@ -225,6 +230,7 @@ class TrialRecord(Record):
     provenance: Provenance
     started_utc: UtcTime
     ended_utc: UtcTime | None
+    ended_clock: ClockPair | None = Field(default=None, exclude_if=is_missing)
     process: ProcessOutcome
     detail: str
     agent: AgentRun | None

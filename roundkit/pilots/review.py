@@ -171,7 +171,8 @@ def finish_review(
         raise refuse("other-reviewer", f"{reviewer!r} did not begin this review", place="--reviewer")
     with held_lines(packet.pilot, f"{packet.review}/{pilot_layout.MARKS}", limit=MAX_MARKS_BYTES) as marks:
         at_ns, boot_id = clock()
-        time = active_time(session, _marks(marks), ClockReading(at_ns, boot_id))
+        end = ClockReading(at_ns, boot_id, now_utc())
+        time = active_time(session, _marks(marks), end)
         with stated():
             review = Review(
                 format="roundkit-review/1",
@@ -180,7 +181,7 @@ def finish_review(
                 session_sha256=digest_bytes(session_data),
                 marks_sha256=digest_bytes(marks),
                 reviewer=reviewer,
-                finished_utc=now_utc(),
+                finished_utc=end.utc,
                 finished_ns=at_ns,
                 boot_id=boot_id,
                 active_ms=time.active_ms,

@@ -10,12 +10,13 @@ from pathlib import Path
 from time import monotonic
 
 from roundkit.agents.run import ReadyAgent, redaction_of, run_agent
-from roundkit.core.clock import MS_IN_S, Deadline, is_expired, now_utc
-from roundkit.core.errors import RoundkitError, refuse
+from roundkit.core.clock import MS_IN_S, Deadline, both_clocks, is_expired, now_utc
+from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.core.files import sync_folder, write_new
 from roundkit.evidence import pilot_layout as layout
 from roundkit.measure.trees import copy_tree, remove_tree
 from roundkit.models.agent_run import AgentEnd
+from roundkit.models.clocks import ClockPair
 from roundkit.models.pilot_plan import FrozenTask, PairedPlan
 from roundkit.models.pilot_trial import LedgerState, TrialRecord, TrialStart
 from roundkit.pilots.acceptance import decide
@@ -30,6 +31,7 @@ from roundkit.pilots.gateway.tools import Tools
 from roundkit.pilots.gateway.wire import Wire
 from roundkit.pilots.interventions import create_ledger
 from roundkit.pilots.trial_record import Course, write_record
+from roundkit.rules.pilot_authority import pilot_refusal
 from roundkit.rules.pilot_outcome import process_outcome, prompt_bytes
 from roundkit.rules.pilot_wire import presentation_of
 
@@ -95,8 +97,14 @@ class Trial:
         """Take the slot for good; from here on an attempt was made.
 
         Its folder comes with its start, so that there is none of which nobody can say what was before it.
+
+        Raises:
+            Refused: ``slot-used``; ``not-authorized``, where that ended while the agent was made ready.
         """
-        self.started_utc = now_utc()
+        clock = ClockPair.of(both_clocks())
+        self.started_utc = clock.utc if clock is not None else now_utc()
+        if (refusal := pilot_refusal(self.plan, (), self.started_utc)) is not None:
+            raise Refused(refusal)
         start = TrialStart(
             format="roundkit-pilot-start/1",
             plan_sha256=self.plan.digest(),
@@ -105,6 +113,7 @@ class Trial:
             order=None if self.place.slot is None else self.place.slot.order,
             attempt=self.place.attempt,
             started_utc=self.started_utc,
+            started_clock=clock,
             ledgers=self.ledgers,
         )
         making = self.folder.work / f"{self.place.attempt}.starting"
@@ -179,7 +188,9 @@ class Trial:
         return self._record(replace(course, validation_ms=validation_ms, acceptance=acceptance))
 
     def _record(self, course: Course) -> TrialRecord:
-        return write_record(self.plan, self.place, course, self.started_utc, now_utc())
+        clock = ClockPair.of(both_clocks())
+        ended_utc = clock.utc if clock is not None else now_utc()
+        return write_record(self.plan, self.place, course, self.started_utc, ended_utc, clock)
 
     def _service(self, wire: Wire) -> GatewayService:
         policy, root, drift = self.plan.policy, self.folder.root, self._task.task.drift

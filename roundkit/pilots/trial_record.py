@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from roundkit.core.files import write_new
 from roundkit.evidence import pilot_layout as layout
 from roundkit.models.agent_run import AgentRun
+from roundkit.models.clocks import ClockPair
 from roundkit.models.pilot_plan import PairedPlan
 from roundkit.models.pilot_trial import Acceptance, GatewayCall, ProcessOutcome, TrialRecord, TrialStart
 from roundkit.pilots.archive import archived_files, settle
@@ -38,9 +39,22 @@ class Course:
 
 
 def write_record(
-    plan: PairedPlan, place: TrialPlace, course: Course, started_utc: datetime, ended_utc: datetime | None
+    plan: PairedPlan,
+    place: TrialPlace,
+    course: Course,
+    started_utc: datetime,
+    ended_utc: datetime | None,
+    ended_clock: ClockPair | None = None,
 ) -> TrialRecord:
     """Write an attempt's record, which binds every file that is fixed in its folder.
+
+    Args:
+        plan: The frozen plan.
+        place: The attempt.
+        course: How it went.
+        started_utc: When its slot was used.
+        ended_utc: When it ended; null where nobody knows.
+        ended_clock: That moment on both of the host's clocks; null where the host has but one.
 
     Raises:
         FileExistsError: it has one.
@@ -59,6 +73,7 @@ def write_record(
         provenance=plan.provenance,
         started_utc=started_utc,
         ended_utc=ended_utc,
+        ended_clock=ended_clock,
         process=course.process,
         detail=course.detail,
         agent=course.agent,

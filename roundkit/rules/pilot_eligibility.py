@@ -19,6 +19,7 @@ from roundkit.models.pilot_trial import (
     ItemResult,
     Presentation,
     RecoveryKind,
+    TrialRecord,
     TrialStart,
 )
 from roundkit.rules.pilot_calls import checked_calls
@@ -88,8 +89,16 @@ def _check_identity(plan: PairedPlan, slot: Slot, trial: Bound) -> None:
             raise Ineligible("substituted", f"{name} is of another tuple, {record.tuple_id}")
     if trial.record.started_utc != start.started_utc:
         raise Ineligible("disagrees", "record.json and start.json name different starts")
-    if trial.record.ended_utc is not None and trial.record.ended_utc < start.started_utc:
+    if _ends_before(start, trial.record):
         raise Ineligible("out-of-order", "record.json ends before it starts")
+
+
+def _ends_before(start: TrialStart, record: TrialRecord) -> bool:
+    """Say whether a trial ended before its start: by the clock that nobody sets, where that was read."""
+    began, ended = start.started_clock, record.ended_clock
+    if began is not None and ended is not None and began.boot_id == ended.boot_id:
+        return ended.to_us < began.from_us
+    return record.ended_utc is not None and record.ended_utc < start.started_utc
 
 
 def _presented_bytes(plan: PairedPlan, trial: Bound, slot: Slot) -> int:

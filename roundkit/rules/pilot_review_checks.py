@@ -37,7 +37,8 @@ def reviewed_ms(trial: Bound, task: FrozenTask) -> int:
         raise Ineligible("out-of-order", "the review began before the trial had ended")
     if review.finished_ns is None or review.boot_id is None:
         raise Ineligible("malformed", f"{FINISHED} is timed and has no clock")
-    time = active_time(session, _marks(marks_data), ClockReading(review.finished_ns, review.boot_id))
+    end = ClockReading(review.finished_ns, review.boot_id, review.finished_utc)
+    time = active_time(session, _marks(marks_data), end)
     if time.active_ms is None:
         raise Ineligible("clock", time.unclear or "")
     if review.active_ms != time.active_ms:
@@ -88,8 +89,6 @@ def _check_binding(
         raise Ineligible("substituted", "the marks are not those that the review ended with")
     if review.reviewer != session.reviewer:
         raise Ineligible("disagrees", "another reviewer ended the review than began it")
-    if review.finished_utc < session.started_utc:
-        raise Ineligible("out-of-order", "the review ended before it began")
 
 
 def _marks(data: bytes) -> tuple[ReviewMark, ...]:

@@ -15,6 +15,8 @@ FEWEST_LANES = 3
 FEWEST_REPETITIONS = 3
 """Fewer pairs call equal arms faster a quarter of the time or more."""
 _OWN = frozenset({"round_id", "deadline_utc"})
+_NOT_STARTED = {"none": "by hand", "swarmflow": "by a team's engine, which a person starts"}
+"""Harnesses that a run of a pilot starts nobody for: its rounds would be empty, and it would never end."""
 At = Callable[..., str]
 
 
@@ -110,10 +112,11 @@ def _lane_problems(lanes: tuple[LaneDraft, ...], round_at: At) -> Iterator[Refus
                 round_at("lanes", position, "deadline_utc"),
                 "leave it out: each round's deadline follows from round_s",
             )
-        if lane.harness == "none":
+        by = _NOT_STARTED.get(lane.harness)
+        if by is not None:
             yield Refusal(
                 "lane-by-hand",
-                f"lane {lane.id} is filled by hand, and a pilot's runs start by themselves",
+                f"lane {lane.id} is filled {by}, and a pilot's runs start by themselves",
                 round_at("lanes", position, "harness"),
                 "name a harness that starts an agent, or `replay`",
             )

@@ -173,7 +173,12 @@ class Drafter:
     def _start_due(self) -> None:
         """Start what the ramp and the number of workers let start; the oldest wave first."""
         for wave in self.waves:
-            while wave.pending and self._room() > 0 and not wave.ramp.wait_s(time.monotonic()):
+            while (
+                wave.pending
+                and self._room() > 0
+                and not wave.ramp.wait_s(time.monotonic())
+                and not self._is_unauthorized()
+            ):
                 wave.start_next(self.setting, self._events, self._woken.set, time.monotonic())
 
     def _room(self) -> int:

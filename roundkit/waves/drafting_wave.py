@@ -120,8 +120,11 @@ class DraftingWave:
                 run.end_spent(what)
 
     def may_be_handed(self, now_s: float) -> bool:
-        """Say whether its time is over: all shards have ended, or the tail had its grace."""
-        if self.handed or not self.in_tail:
+        """Say whether its time is over: all shards have ended, or the tail had its grace.
+
+        An agent that has ended is written down first: who is said to run when it is handed on did run.
+        """
+        if self.handed or not self.in_tail or any(run.is_over for run in self.running.values()):
             return False
         if self._tail_s is None:
             self._tail_s = now_s

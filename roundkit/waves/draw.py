@@ -93,6 +93,11 @@ def draw(folder: CampaignFolder, banked: Banked, stop_fd: int | None = None) -> 
     for band, lever in rotation(folder.plan.plan, waves):
         wave = _draw_from(folder, tag, band, lever, known, stop_fd)
         if wave.targets:
+            # The campaign's commands took their time, and what they named is drawn now.
+            standing = replace(_standing(folder, credit), now=wave.drawn_utc, stop=False)
+            late = no_draw(folder.plan.plan, standing)
+            if late is not None and late != "queue":
+                return Drawn(None, late, credit)
             place = folder.wave(tag)
             place.mkdir(mode=0o711, exist_ok=True)
             write_once(place / names.WAVE, wave)

@@ -22,10 +22,12 @@ from roundkit.audit import audit_pilot
 from roundkit.core.canonical import digest_bytes, digest_file
 from roundkit.core.errors import Refused
 from roundkit.evidence.pilot_reader import PilotReader
+from roundkit.models.pilot_plan import PairedPlan
 from roundkit.models.pilot_trial import Presentation, TrialStart
 from roundkit.pilots.cohort import run_cohort, run_setup, standing
-from roundkit.pilots.folder import PilotFolder
+from roundkit.pilots.folder import PilotFolder, slot_place
 from roundkit.pilots.replay import replay
+from roundkit.pilots.trial import Trial
 from roundkit.rules.pilot_calls import checked_calls
 from roundkit.rules.pilot_matrix import matrix_findings
 from roundkit.rules.pilot_reading import bind
@@ -152,6 +154,24 @@ def test_a_slot_is_used_once_whatever_came_of_it(open_folder: Path) -> None:
     assert len(trials(folder)) == 2
 
 
+ALLOWED = {"by": "Ada", "micro_usd": 1000, "until_utc": "2999-01-01T00:00:00Z", "models": ["some-model"]}
+
+
+def paid_pilot(root: Path, allowed: dict[str, object] | None) -> tuple[PilotFolder, PairedPlan]:
+    """Freeze a pilot of agents that can spend, under this authorization."""
+    files = small(root)
+
+    def paid(content: dict[str, dict[str, object]]) -> None:
+        content["model"].update(model="some-model")
+        content["model"]["agent"].update(provenance="model")  # type: ignore[attr-defined]
+        content["policy"].update(caps={"micro_usd": 100})
+        if allowed is not None:
+            content.update(authorization=allowed)
+
+    files.edit(paid)
+    return files.freeze()
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -164,18 +184,7 @@ def test_a_slot_is_used_once_whatever_came_of_it(open_folder: Path) -> None:
 def test_without_an_authorization_a_pilot_that_can_spend_is_blocked_and_says_so(
     open_folder: Path, change: dict[str, object], why: str
 ) -> None:
-    files = small(open_folder)
-    allowed = {"by": "Ada", "micro_usd": 1000, "until_utc": "2999-01-01T00:00:00Z", "models": ["some-model"]}
-
-    def paid(content: dict[str, dict[str, object]]) -> None:
-        content["model"].update(model="some-model")
-        content["model"]["agent"].update(provenance="model")  # type: ignore[attr-defined]
-        content["policy"].update(caps={"micro_usd": 100})
-        if change:
-            content.update(authorization={**allowed, **change})
-
-    files.edit(paid)
-    folder, plan = files.freeze()
+    folder, plan = paid_pilot(open_folder, {**ALLOWED, **change} if change else None)
     for attempt in (lambda: run_cohort(folder, plan), lambda: run_setup(folder, plan, "off-by-one", "plain")):
         with pytest.raises(Refused, match=why) as refused:
             attempt()
@@ -185,6 +194,15 @@ def test_without_an_authorization_a_pilot_that_can_spend_is_blocked_and_says_so(
     if not change:
         assert "blocked" in cli("status", folder.root)
         assert "not-authorized" in cli("run", folder.root, expect=3)
+
+
+def test_an_authorization_that_ends_while_an_agent_is_made_ready_uses_no_slot(open_folder: Path) -> None:
+    folder, plan = paid_pilot(open_folder, {**ALLOWED, "until_utc": "2020-01-01T00:00:00Z"})
+    trial = Trial(folder, plan, slot_place(folder, plan.schedule[0]))  # as if it had held until here
+    with pytest.raises(Refused, match="ended at") as refused:
+        trial.run()
+    assert refused.value.refusals[0].code == "not-authorized"
+    assert not trials(folder)
 
 
 PROVIDER = """

@@ -46,6 +46,9 @@ REFUSALS: dict[str, tuple[str, Edit, str, str]] = {
     "two models": ("round.yaml", _lane(2, model="another"), "agent-differs", "round.yaml: lanes[2].model"),
     "two harnesses": ("round.yaml", _lane(2, harness="none"), "agent-differs",
                       "round.yaml: lanes[2].harness"),
+    "agents that no run starts": (
+        "round.yaml", lambda d: [lane.update(harness="swarmflow") for lane in d["lanes"]], "lane-by-hand",
+        "round.yaml: lanes[0].harness"),
     "a deadline of one lane": ("round.yaml", _lane(0, deadline_utc="2029-01-01T00:00:00Z"), "lane-deadline",
                                "round.yaml: lanes[0].deadline_utc"),
     "a budget that caps nothing": ("pilot.yaml", _budget(), "budget-uncapped", "pilot.yaml: total_budget"),

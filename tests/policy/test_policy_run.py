@@ -20,10 +20,14 @@ from roundkit.audit.policy import audit_policy
 from roundkit.audit.policy_material import read_policy
 from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refused
+from roundkit.core.yamlfile import dump_yaml, load_yaml
 from roundkit.models.policy_run import PolicyRunRecord
 from roundkit.pilots.policy.folder import open_policy
 from roundkit.pilots.policy.kind import status
+from roundkit.pilots.policy.one_round import LaneNotDriven, run_round
 from roundkit.pilots.policy.run import _use_slot, run_policy
+from roundkit.pilots.policy.workplace import Workplace
+from roundkit.rounds.prepare import freeze
 from roundkit.rules.clock_pairs import no_durations
 from roundkit.rules.policy_bound import measurement_queue_bound
 from roundkit.rules.policy_workload import measured_workload
@@ -137,6 +141,28 @@ def test_p11_a_run_whose_agent_cannot_start_is_kept_as_broken_and_stops_the_pilo
     assert run.record.process == "error"
     assert "program-missing" in run.record.detail
     assert not run.record.censored
+
+
+@pytest.mark.slow
+def test_p11_a_lane_that_nobody_was_started_for_breaks_its_run_instead_of_endless_rounds(
+    small_pilot: SmallPilot,
+) -> None:
+    # An earlier release froze such a pilot: its rounds were empty, charged nothing, and never ended.
+    plan = small_pilot.prepare()
+    slot = plan.schedule[0]
+    work = Workplace(open_policy(small_pilot.folder), slot)
+    work.make()
+    round_file = work.root / "round.yaml"
+    shutil.copy(small_pilot.root / "round.yaml", round_file)
+    draft = load_yaml(round_file.read_bytes(), place="round.yaml")
+    draft["lanes"][0].update(harness="swarmflow")
+    round_file.write_bytes(dump_yaml(draft))
+    folder = work.round_folder(1)
+    freeze(work.campaign_file, round_file, folder.root)
+    kept = open_policy(small_pilot.folder).rounds(slot)
+    with pytest.raises(LaneNotDriven, match="lane L1 has no attempt: its harness swarmflow"):
+        run_round(folder, kept, _quiet)
+    assert not kept.exists()
 
 
 @pytest.mark.slow

@@ -42,6 +42,6 @@ def test_p09_active_time(marks: list[Mark], end: tuple[int, str], wanted: int | 
         )
         for number, mark, at, boot in marks
     ]
-    found = active_time(session, made, ClockReading(end[0] * _MS, end[1]))
+    found = active_time(session, made, ClockReading(end[0] * _MS, end[1], _NOW))
     assert (found.active_ms if isinstance(wanted, int) else found.unclear) == wanted
     assert (found.active_ms is None) is not (found.unclear is None)

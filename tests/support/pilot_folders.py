@@ -151,7 +151,7 @@ def rechain(pilot: Path) -> None:
     """Let every start name the record before it as it is now; such a forger posts another head, or none."""
     starts = [*pilot.glob("trials/*/start.json"), *pilot.glob("setup/*/start.json")]
     previous = None
-    for start in sorted(starts, key=lambda path: json.loads(path.read_bytes())["started_utc"]):
+    for start in sorted(starts, key=lambda path: json.loads(path.read_bytes())["started_clock"]["from_us"]):
         edit_json(start, previous_sha256=previous)
         data, record = start.read_bytes(), json.loads((start.parent / "record.json").read_bytes())
         for entry in record["files"]:

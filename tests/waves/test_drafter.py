@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
+import time
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -13,16 +16,21 @@ from support.killing import wait_for
 from support.wave_campaigns import WORKERS, target, wave_campaign
 from support.wave_provider import wave_provider
 
+from roundkit.core.clock import format_utc, now_utc
 from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import DrafterState
 from roundkit.waves import stop
+from roundkit.waves.agent_place import inherited_values
 from roundkit.waves.drafter_state import is_finished, read_state
-from roundkit.waves.draw import charged_micro_usd
+from roundkit.waves.drafting_wave import begin_wave
+from roundkit.waves.draw import charged_micro_usd, draw
 from roundkit.waves.folder import CampaignFolder
 from roundkit.waves.freeze import check_tools
 from roundkit.waves.host_room import make_room
+from roundkit.waves.shard_run import AgentSetting
 from roundkit.waves.status import read_status
+from roundkit.waves.telemetry import EventCollector
 
 
 def test_w01_a_wave_is_drawn_shared_out_drafted_and_handed_on(open_folder: Path) -> None:
@@ -192,6 +200,35 @@ def test_after_its_grace_a_wave_goes_on_without_what_still_runs(open_folder: Pat
         assert [end and end.end_reason for _, end in folder.shards("0001")] == ["exited"] * 5
 
 
+def test_a_wave_says_of_nobody_that_it_runs_who_has_ended(open_folder: Path) -> None:
+    """An end that came while others were written down waited, and the audit knows when it was."""
+    with wave_provider() as provider:
+        provider.hold("f1")
+        campaign = wave_campaign(open_folder, [target("f0"), target("f1")])
+        campaign.ask(provider)
+        campaign.write_plan(draft={"tail": 0.5, "grace_s": 1}, workers={**WORKERS, "start": 2})
+        folder = campaign.folder
+        assert draw(folder, lambda _: frozenset()).wave is not None
+        wave, events = begin_wave(folder, "0001", workers=2), EventCollector(folder, time.time)
+        setting = AgentSetting.of(folder, inherited_values(folder.plan, os.environ))
+        for _ in range(2):
+            wave.start_next(setting, events, lambda: None, time.monotonic())
+        first, straggler = wave.running.values()
+        wait_for(lambda: first.is_over, "the first shard's end")
+        wave.reap(events)
+        tail_s = time.monotonic()
+        assert not wave.may_be_handed(tail_s)
+        provider.release("f1")
+        wait_for(lambda: straggler.is_over, "the straggler's end")
+    assert not wave.may_be_handed(tail_s + 10.0)
+    wave.reap(events)
+    assert wave.may_be_handed(tail_s + 10.0)
+    wave.hand_on()
+    drafted = folder.drafted("0001")
+    assert drafted is not None
+    assert drafted.running == 0
+
+
 def test_no_more_agents_run_at_once_than_there_are_workers(open_folder: Path) -> None:
     with wave_provider() as provider:
         provider.hold("f0")
@@ -348,6 +385,26 @@ def test_a_second_drafter_is_refused(open_folder: Path) -> None:
             provider.wait_for_request("f0")
             with pytest.raises(Refused, match="drafter-running"), campaign.drafting() as second:
                 second.join()
+
+
+@pytest.mark.parametrize("ending", ["authorization", "deadline"])
+def test_w10_what_a_draw_names_once_the_time_is_over_is_no_wave(open_folder: Path, ending: str) -> None:
+    campaign = wave_campaign(open_folder, [target("f0")])
+    until = now_utc() + timedelta(seconds=5)
+    if ending == "deadline":
+        campaign.write_plan(deadline_utc=format_utc(until))
+    else:
+        campaign.write_plan(
+            authorization={"by": "Ada", "micro_usd": 10**9, "until_utc": format_utc(until),
+                           "models": ["stub-1"]},
+        )  # fmt: skip
+    command = open_folder / "tools" / "draw.py"
+    waits = f"import time\ntime.sleep(max(0.0, {until.timestamp()} - time.time()))\n"
+    command.write_text(waits + command.read_text())
+    # Without the drafter, which would end the command a moment after the authorization.
+    drawn = draw(campaign.folder, lambda _: frozenset())
+    assert (drawn.wave, drawn.reason) == (None, ending)
+    assert campaign.folder.tags() == []
 
 
 def test_w10_stop_ends_after_the_wave_that_is_drafted_and_the_same_command_goes_on(open_folder: Path) -> None:

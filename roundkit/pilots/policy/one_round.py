@@ -55,7 +55,11 @@ def run_round(folder: RoundFolder, keep: Path, report: Report) -> RoundView:
         reasons = [line for line in said if " not driven: " in line]
         raise LaneNotDriven("; ".join(reasons) or f"not driven: {', '.join(driven.refused)}")
     for lane in plan.lanes:
-        runs = [record.run for record in attempts.read_account(folder, lane.id).records if record.run]
+        records = attempts.read_account(folder, lane.id).records
+        if not records:
+            # Nothing of its budget is charged, so that such rounds would follow one another for ever.
+            raise LaneNotDriven(f"lane {lane.id} has no attempt: its harness {lane.harness} started nobody")
+        runs = [record.run for record in records if record.run]
         if any(run.end_reason == "killed" for run in runs):
             raise RunStopped(f"the agent of lane {lane.id} was stopped from outside")
     try:

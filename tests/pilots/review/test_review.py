@@ -64,6 +64,33 @@ def test_p09_breaks_are_not_active_time(drifted: Path) -> None:
     assert eligibility_of(drifted, RECOVERED).eligible
 
 
+_AN_HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("clock", "active_ms"),
+    [
+        # The two clocks go apart in a break, as where a virtual machine slept: it has no part in the time.
+        ((1_000, 2_000, _AN_HOUR, _AN_HOUR + 500), 1_500),
+        # They go apart while somebody reviews: nobody knows for how long that was.
+        ((1_000, 2_000, 3_000, _AN_HOUR), None),
+    ],
+)
+def test_p09_an_honest_review_is_never_named_whatever_its_clocks_did(
+    drifted: Path, clock: tuple[int, ...], active_ms: int | None
+) -> None:
+    packet, read = make_packet(drifted, RECOVERED), ticking(*clock).__next__
+    start_review(packet, REVIEWER, clock=read)
+    mark_review(packet, "pause", clock=read)
+    mark_review(packet, "resume", clock=read)
+    finish(packet, clock=read)
+    review = read_state(packet).review
+    assert review is not None
+    assert review.active_ms == active_ms == eligibility_of(drifted, RECOVERED).active_ms
+    assert (review.unclear is None) == (active_ms is not None)
+    assert audit_pilot(drifted).failures == ()
+
+
 @pytest.mark.slow
 def test_p09_the_command_line_shows_no_label_and_no_tuple(drifted: Path) -> None:
     said = cli(drifted, "review", "start", RECOVERED, "--reviewer", REVIEWER)
@@ -150,7 +177,7 @@ def test_p09_two_hosts_are_compared_by_date(drifted: Path) -> None:
         edit_json(
             review / "review.json",
             session_sha256=digest_bytes((review / "session.json").read_bytes()),
-            finished_utc="2100-01-01T01:00:00.000000Z",
+            finished_utc="2100-01-01T00:05:00.000000Z",
         )
         assert eligibility_of(drifted, tuple_id).active_ms == 1_000
     rows = read_pilot(drifted).cohort.observations

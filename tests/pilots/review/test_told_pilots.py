@@ -92,6 +92,18 @@ def of_a_model(plan: Any) -> None:
     plan["model"]["agent"].update(provenance="model")
 
 
+def in_clock(clock: str, date: str, seconds: float) -> Change:
+    """Move a moment of a record on both clocks alike."""
+
+    def change(record: Any) -> None:
+        moved(record, date, seconds)
+        moved(record[clock], "utc", seconds)
+        for name in ("from_us", "to_us"):
+            record[clock][name] += round(seconds * 1e6)
+
+    return change
+
+
 def files_swapped(record: Any) -> None:
     record["files"][:2] = reversed(record["files"][:2])
 
@@ -103,6 +115,10 @@ LIES: dict[str, tuple[Lie, str]] = {
         "chain | trials/001-signature.guided.1/start.json"),
     "started before the one before it had ended": (
         in_record(lambda record: moved(record, "ended_utc", 1200)), "a clock was set, or one is forged"),
+    "a start of another date than its clocks": (
+        in_record(lambda start: moved(start, "started_utc", 0.5), name="start.json"), "both clocks' date is"),
+    "started before the one before it had ended, by both clocks": (
+        in_record(in_clock("ended_clock", "ended_utc", 1200)), "a clock was set, or one is forged"),
     "an agent of more time than its trial": (
         in_record(lambda record: record.update(wall_ms=90_000)), "took 90"),
     "an agent that was never ended": (
@@ -158,15 +174,30 @@ def test_p06_a_lie_about_a_pilot_is_named(drifted: Path, lie: str) -> None:
     assert not any("is not the file that the record binds" in line for line in found)
 
 
+@pytest.mark.parametrize("during", [True, False])
+def test_p09_a_clock_that_was_set_back_makes_no_liar_of_an_honest_pilot(drifted: Path, during: bool) -> None:
+    """As if it had been half a minute ahead, and was set while the first agent ran, or after it had ended."""
+    trial = min((drifted / "trials").iterdir())
+    start, record = (json.loads((trial / name).read_bytes()) for name in ("start.json", "record.json"))
+    ahead = [(start, "started_utc"), (start["started_clock"], "utc"), (record, "started_utc")]
+    ahead += [(record["agent"], "started_utc")]
+    if not during:
+        ahead += [(record["agent"], "ended_utc"), (record, "ended_utc"), (record["ended_clock"], "utc")]
+    for part, name in ahead:
+        moved(part, name, 30)
+    (trial / "start.json").write_bytes(canonical_bytes(start))
+    (trial / "record.json").write_bytes(canonical_bytes(record))
+    rebind(trial)
+    assert failed(drifted) == []
+
+
 @pytest.mark.parametrize("seconds", [-86400, 1200])
 def test_p09_a_review_has_one_time_on_both_clocks(eligible: Path, seconds: float) -> None:
     path = trial_of(eligible, RECOVERED) / "review/review.json"
     review = json.loads(path.read_bytes())
     moved(review, "finished_utc", seconds)
     path.write_bytes(canonical_bytes(review))
-    wanted = (
-        f"reviews | trials/{trial_of(eligible, RECOVERED).name}/review/review.json | time since the start"
-    )
+    wanted = f"reviews | trials/{trial_of(eligible, RECOVERED).name}/review/review.json | its review's time"
     found = failed(eligible)
     assert any(line.startswith(wanted) for line in found), found
 
