@@ -206,7 +206,7 @@ def test_ctrl_c_ends_the_wait_for_what_agents_submitted(open_folder: Path) -> No
     assert "interrupted: no agent runs any more" in " ".join(terminal.printed.split())
     assert terminal.left_behind() == []
     assert holders(bench.leases) == []
-    assert "1 measured" in bench.run(*words, expect=0).printed
+    assert "tickets 1 have a verdict, 0 are rejected" in bench.run(*words, expect=0).printed
 
 
 def test_ctrl_c_ends_a_worker_whose_scheduler_is_not_there(bench: Bench) -> None:

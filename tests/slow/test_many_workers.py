@@ -29,7 +29,7 @@ def test_k04_thirty_two_workers_share_the_tickets_of_a_round(open_folder: Path) 
         for name in names:
             running.start_worker(name, fixture_sets([name]), wait=False)
         said = running.run("serve", made.folder.root, "--until-idle", *running.words(), timeout=1500)
-        assert f"{WORKERS} measured" in said
+        assert f"tickets {WORKERS} have a verdict, 0 are rejected" in said
         assert_one_verdict_each(made.folder, running.leases, tickets)
         assert_nothing_runs(made.folder)
     with open_store(made.folder.database, read_only=True) as store:
