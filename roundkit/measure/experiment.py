@@ -222,8 +222,9 @@ def _trials(
     binding = platform_named(device_set.platform).bind(device_set.devices)
     # A copy's layout favours one side or the other by chance. Were it shared by the two pairs of a quad, it
     # would be in the estimate twice and in its standard error once.
-    for _, pair in itertools.groupby(request.schedule, key=lambda planned: planned.pair):
-        with stage.fresh_copies(request) as sides:
+    for _, grouped in itertools.groupby(request.schedule, key=lambda planned: planned.pair):
+        pair = tuple(grouped)
+        with stage.fresh_copies(request, first=pair[0].side) as sides:
             for planned in pair:
                 if should_stop():
                     raise MeasurementBroke("interrupted", "the experiment was stopped by hand")

@@ -57,8 +57,15 @@ class Stage:
         return stage
 
     @contextmanager
-    def fresh_copies(self, request: MeasurementRequest) -> Iterator[dict[Side, TrialFiles]]:
+    def fresh_copies(
+        self, request: MeasurementRequest, *, first: Side = "baseline"
+    ) -> Iterator[dict[Side, TrialFiles]]:
         """Materialize both sides anew: what differs between two copies is noise, and no side's.
+
+        Args:
+            request: What is measured.
+            first: The side that runs first, and is copied first: the copy that was made last is still warm in
+                the caches, which must not be one side's in both orders.
 
         Raises:
             OSError: something cannot be read or written.
@@ -67,7 +74,8 @@ class Stage:
             "baseline": checkout_of(request.baseline),
             "candidate": checkout_of(request.candidate),
         }
-        folders: dict[Side, Path] = {side: self._new_folder() for side in built}
+        order = sorted(built, key=lambda side: side != first)
+        folders: dict[Side, Path] = {side: self._new_folder() for side in order}
         sides: dict[Side, TrialFiles] = {}
         try:
             for side, target in folders.items():

@@ -92,6 +92,32 @@ def test_fresh_copies_are_made_for_each_pair(
     assert len(set().union(*inodes.values())) == 4
 
 
+def test_the_side_that_runs_first_is_copied_first(
+    world: World, lease_root: Path, fixture_devices: Declare
+) -> None:
+    """The side that was always copied last would find its files in the caches in both orders."""
+    mark = "# the candidate's\n"
+    candidate = world.candidate({"a/large": os.urandom(10 << 20).hex(), "prog/core.py": HONEST + mark})
+    request = world.request(candidate, (fixture_devices("a"),))
+    request = request.model_copy(update={"schedule": request.schedule[2:10]})
+    made: dict[int, tuple[str, dict[str, int]]] = {}
+
+    def look(done: int, total: int, trial: Trial) -> None:
+        copies = Path(request.work_folder).glob("files-*/prog/core.py")
+        sides = {
+            "candidate" if mark in path.read_text() else "baseline": path.stat().st_ctime_ns
+            for path in copies
+        }
+        assert trial.planned.pair is not None
+        made.setdefault(trial.planned.pair, (trial.planned.side, sides))
+
+    assert run_experiment(request, lease_root=lease_root, progress=look).outcome == "complete"
+    assert [first for first, _ in made.values()].count("candidate") == 2
+    for first, times in made.values():
+        assert len(times) == 2
+        assert times[first] == min(times.values())
+
+
 def test_c02_no_mount_tells_a_command_its_side_its_pair_or_what_it_is_measured_for(
     world: World, lease_root: Path, fixture_devices: Declare
 ) -> None:
