@@ -183,6 +183,9 @@ class AgentResult:
 class Meter(Protocol):
     """Reads one run's output as it comes. Lines are an agent's: a meter never raises on what they hold."""
 
+    def begin(self, state: StateReader) -> None:
+        """Look, before the agent starts, at what earlier attempts left: it is no part of this run."""
+
     def read(self, line: str) -> AgentEnd | None:
         """Take one line of standard output, without its end; return why the run must stop, or None."""
 

@@ -12,7 +12,8 @@ from roundkit.host.confine import Execution
 _SHOWN = 5
 
 # Everything in the boundary but its process 1 and this shell is the agent's; what just ends gets a moment.
-# A signal that ended the agent ends the shell as well, so that the record says what happened.
+# A signal that ended the agent ends the shell as well, so that the record says what happened. Codes above 192
+# are no signal's, and those of the signals that stop a process (19 to 22) are an agent's own.
 _SCRIPT = """\
 unset PWD OLDPWD SHLVL
 _rk_mark=$1; shift
@@ -29,7 +30,10 @@ done
 _rk_look
 [ -z "$_rk_left" ] || { /bin/sleep 0.2; _rk_look; }
 [ -z "$_rk_left" ] || printf '\\n%s%s\\n' "$_rk_mark" "$_rk_left" >&2
-[ $_rk_code -le 128 ] || kill -$((_rk_code - 128)) $$
+case $_rk_code in
+147|148|149|150) ;;
+129|1[3-8]?|19[0-2]) kill -$((_rk_code - 128)) $$;;
+esac
 exit $_rk_code
 """
 

@@ -17,6 +17,7 @@ from roundkit.core.clock import Deadline
 from roundkit.core.errors import RoundkitError
 from roundkit.core.git import Repository
 from roundkit.core.globs import GlobSet, exact_glob
+from roundkit.core.process import CommandFailed
 from roundkit.models.lane import LaunchLane
 from roundkit.models.round_plan import FrozenLane
 
@@ -64,6 +65,24 @@ class ReplayOutcome:
 
 class CannotReplay(RoundkitError):
     """A source is neither a patch file nor something that the repository knows."""
+
+
+def check_sources(lane: FrozenLane, repository: Path, *, base: str) -> None:
+    """Look for what a lane replays, before an attempt is claimed for it.
+
+    Args:
+        lane: The lane.
+        repository: The repository in which commits and branches are looked up.
+        base: The incumbent.
+
+    Raises:
+        CannotReplay: a source is unknown, or a file that is no patch.
+    """
+    for source in lane.replay:
+        try:
+            _paths(_patch(Repository(repository), base, source))
+        except CommandFailed as error:
+            raise CannotReplay(f"{source!r} is no patch: {error.completed.error_tail}") from error
 
 
 def run_replay(

@@ -82,6 +82,7 @@ def run_agent(ready: ReadyAgent, *, deadline: Deadline, halt: Halt) -> AgentRun:
     redaction = redaction_of(ready)
     state = state_reader(place.home, redaction)
     meter = ready.driver.meter(task)
+    meter.begin(state)
     shutil.rmtree(place.log, ignore_errors=True)
     place.log.mkdir(mode=0o700, parents=True)
     log = BoundedLog(place.log / "stdout", place.limits.output_bytes)

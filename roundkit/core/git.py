@@ -16,6 +16,7 @@ SAFE_SETTINGS = (
     "-c", "safe.directory=*",
 )  # fmt: skip
 """Settings for any git command, in whatever repository: no hook, no monitor, no signature, no clean-up."""
+_BRANCHES = "refs/heads/"
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -121,6 +122,12 @@ class Repository:
     def read_blob(self, commit: str, path: str) -> bytes:
         """Return a file's bytes at a commit."""
         return self.git("cat-file", "blob", f"{commit}:{path}").stdout
+
+    def current_branch(self) -> str | None:
+        """Return the branch that is checked out, also one without a commit; None where none is."""
+        # Not git's short name: beside a tag of the same name that is `heads/NAME`.
+        head = self.git("symbolic-ref", "--quiet", "HEAD", check=False).text
+        return head.removeprefix(_BRANCHES) if head.startswith(_BRANCHES) else None
 
     def branch_exists(self, name: str) -> bool:
         """Say whether a local branch of that name exists."""

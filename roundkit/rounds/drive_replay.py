@@ -8,10 +8,10 @@ from math import ceil
 from pathlib import Path
 from typing import Literal
 
-from roundkit.agents.replay import ReplayOutcome, run_replay
+from roundkit.agents.replay import CannotReplay, ReplayOutcome, check_sources, run_replay
 from roundkit.agents.replay_room import ReplayRoom
 from roundkit.core.clock import Deadline, now_utc
-from roundkit.core.errors import Refused
+from roundkit.core.errors import Refused, refuse
 from roundkit.models.attempts import Cost
 from roundkit.models.round_plan import FrozenLane, RoundPlan
 from roundkit.rounds import attempts
@@ -48,6 +48,7 @@ def replay_lane(
                 phases = ", ".join(record.phase for record in book.records)
                 report(f"{lane.id}: already driven (attempts: {phases})")
                 return "driven"
+            _check(as_played or lane, plan)
             binding = attempts.claim_next(folder, lane.id, "replay")
             outcome, wall_s = _run(folder, plan, lane, as_played or lane, afresh=binding.ordinal > 1)
             actual = Cost(turns=0, tokens=0, micro_usd=0, wall_s=ceil(wall_s))
@@ -59,6 +60,18 @@ def replay_lane(
     for problem in outcome.problems:
         report(f"{lane.id}: {problem}")
     return "driven"
+
+
+def _check(played: FrozenLane, plan: RoundPlan) -> None:
+    try:
+        check_sources(played, Path(plan.repository), base=plan.incumbent)
+    except CannotReplay as error:
+        raise refuse(
+            "replay-sources",
+            str(error),
+            place=f"round-plan.json: lanes.{played.id}.replay",
+            remedy="nothing was claimed: bring it back and launch again, or freeze a round that names others",
+        ) from error
 
 
 def _run(

@@ -62,8 +62,7 @@ def check_place(repository: Path, folder: Path) -> None:
     problem = not_usable(git, "REPOSITORY")
     if problem is not None:
         raise Refused(problem)
-    branch = git.git("symbolic-ref", "--short", "HEAD", check=False)
-    if branch.exit_code != 0 or git.resolve("HEAD") is None:
+    if git.current_branch() is None or git.resolve("HEAD") is None:
         raise refuse(
             "no-branch", f"{repository} is on no branch that has a commit", place="REPOSITORY",
             remedy="switch to the branch that the campaign is to improve: git switch BRANCH",
@@ -180,7 +179,7 @@ def _fill(content: Any, repository: Path, folder: Path, options: CompareOptions,
     name, unit = METRICS.get(options.instrument, (options.metric or "", options.unit))
     content["campaign_id"] = campaign_id
     content["repository"]["path"] = os.path.relpath(repository, folder)
-    content["repository"]["branch"] = git.git("symbolic-ref", "--short", "HEAD").text.strip()
+    content["repository"]["branch"] = git.current_branch()
     content["metric"].update(name=name, unit=unit, direction=options.direction)
     benchmark = content["benchmark"]
     del benchmark["driver"], benchmark["worker"]

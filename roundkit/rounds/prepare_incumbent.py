@@ -25,7 +25,7 @@ def advice_on(plan: RoundPlan) -> tuple[Advice, ...]:
 def _newer_files(plan: RoundPlan) -> Iterator[Advice]:
     """Say which files of the program the branch has otherwise: a round may start from an earlier commit."""
     repository, branch = Repository(Path(plan.repository)), plan.campaign.repository.branch
-    head = repository.resolve(branch)
+    head = repository.resolve(f"refs/heads/{branch}")
     if head is None or head == plan.incumbent:
         return
     # Only what the branch itself changed: an incumbent that was not merged yet is ahead of it.

@@ -125,10 +125,10 @@ def _range(repository: Repository, base: str, head: str) -> ReplayRange:
 
 
 def _branch(repository: Repository) -> str:
-    current = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False).text
-    if current:
+    current = repository.current_branch()
+    if current is not None:
         return current
-    branches = repository.git("for-each-ref", "--count=1", "--format=%(refname:short)", "refs/heads").text
+    branches = repository.git("for-each-ref", "--count=1", "--format=%(refname:lstrip=2)", "refs/heads").text
     if not branches:
         raise refuse(
             "branch-missing",
@@ -145,10 +145,14 @@ def _changed(repository: Repository, before: str, after: str) -> frozenset[str]:
 
 
 def _commits(span: ReplayRange) -> list[CommitChange]:
-    walk = ("--first-parent", "--reverse", "--format=%H%x00%s", f"{span.base}..{span.head}")
-    rows = [line.partition("\0") for line in span.repository.git("log", *walk).text.splitlines()]
+    walk = ("-z", "--first-parent", "--reverse", "--format=%H %s", f"{span.base}..{span.head}")
+    listed = span.repository.git("log", *walk).stdout.decode("utf-8", "replace")
+    # A subject may hold form feeds and line separators, which end no row.
+    rows = [row.partition(" ") for row in listed.split("\0") if row]
     return [
-        CommitChange(commit, subject, tuple(sorted(_changed(span.repository, f"{commit}^1", commit))))
+        CommitChange(
+            commit, " ".join(subject.split()), tuple(sorted(_changed(span.repository, f"{commit}^1", commit)))
+        )
         for commit, _, subject in rows
     ]
 

@@ -16,6 +16,7 @@ from roundkit.core.resources import shipped
 from roundkit.core.yamlfile import plain, read_yaml, schema_refusals
 from roundkit.measure.boundary import CHECKOUT
 from roundkit.models.campaign import CampaignPlan
+from roundkit.rounds.prepare_runtime import find_runtime
 from roundkit.rules.scope import campaign_commands
 
 CHECKOUT_PATH = f"{CHECKOUT}:{CHECKOUT / 'src'}"
@@ -34,21 +35,39 @@ def template(name: str) -> dict[str, Any]:
 def words_inside(root: Path, argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command with paths as it will find them inside, and the folders outside that it reads.
 
+    A program of a virtual environment stays one: its path is kept, and the whole environment is read.
+
     Args:
         root: The folder whose copy the command runs in; absolute paths into it become relative.
         argv: The command as a person writes it.
     """
-    words, folders = [], []
+    words: list[str] = []
+    folders: list[str] = []
     for word in argv:
         path = Path(word)
         if not path.is_absolute() or not path.exists():
             words.append(word)
+        elif environment := _environment_of(path):
+            words.append(str(path.parent.resolve() / path.name))
+            folders.extend(environment)
         elif path.resolve().is_relative_to(root):
             words.append(path.resolve().relative_to(root).as_posix())
         else:
             words.append(str(path.resolve()))
             folders.append(str(path.resolve() if path.is_dir() else path.resolve().parent))
     return words, sorted({folder for folder in folders if not f"{folder}/".startswith(_SYSTEM)})
+
+
+def _environment_of(program: Path) -> tuple[str, ...]:
+    """Return what a program of a virtual environment reads; empty for any other path.
+
+    Its interpreter is a link to the one that it was made with, which knows none of its packages.
+    """
+    folder = program.parent.resolve()
+    if not (folder.parent / "pyvenv.cfg").is_file():
+        return ()
+    runtime, _ = find_runtime(str(folder / "python"), "a virtual environment")
+    return () if runtime is None else runtime.readable
 
 
 def program_refusals(campaign: CampaignPlan, place: Callable[..., str]) -> Iterator[Refusal]:

@@ -8,8 +8,10 @@ from roundkit.core.clock import format_utc, is_expired
 from roundkit.core.errors import Refusal
 from roundkit.models.base import IDENTIFIER_LENGTH
 from roundkit.rules.agent_refusals import agent_refusals
+from roundkit.rules.freezing import gates_in_force
 from roundkit.rules.identity import experiment_name, ticket_name
 from roundkit.rules.lane_refusals import lane_refusals
+from roundkit.rules.looks import plan_looks
 from roundkit.rules.round_facts import RoundFacts
 
 _MOST_ATTEMPTS = 9999
@@ -85,6 +87,15 @@ def _gate_problems(facts: RoundFacts) -> Iterator[Refusal]:
                 facts.round_at("gates", name),
                 f"a round may only tighten a gate: give {bound} {given}, or leave it out",
             )
+    try:
+        plan_looks(gates_in_force(plan, gates), "ticket")
+    except ValueError:
+        yield Refusal(
+            "looks-impossible",
+            "so little error is spent at a look of early stopping that no boundary can be reckoned",
+            facts.campaign_at("test_plan", "early_stopping"),
+            "lower sigma_min or spending_exponent, begin with more pairs (first_look), or set it to null",
+        )
 
 
 def _device_problems(facts: RoundFacts) -> Iterator[Refusal]:

@@ -60,6 +60,12 @@ def test_a_strangers_repository_gets_a_campaign_that_prepare_takes(bench: Bench)
     assert "lanes:" in proposed.out
 
 
+def test_a_branch_beside_a_tag_of_its_name_is_written_as_git_has_it(bench: Bench) -> None:
+    Repository(bench.root / "mine").git("tag", "trunk")
+    bench.run("init", "mine", *BENCHMARK, "--no-noise", expect=0)
+    assert campaign(bench).repository.branch == "trunk"
+
+
 def test_notebooks_that_are_there_stay_and_are_not_counted(bench: Bench) -> None:
     words = ("init", "mine", *BENCHMARK, *METRIC, "--no-noise")
     assert " notebooks in mine/campaign/notebooks\n" in bench.run(*words, expect=0).out

@@ -416,6 +416,20 @@ def test_m12_noise_says_what_the_benchmark_can_show_and_changes_nothing(bench: B
     assert not holders(bench.leases)
 
 
+@pytest.mark.parametrize("place", ["elsewhere", "a/.venv"])
+@pytest.mark.parametrize("options", [[], ["--copies"]])
+def test_m12_the_python_of_a_virtual_environment_has_its_packages(
+    bench: Bench, place: str, options: list[str]
+) -> None:
+    environment = bench.root / place
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", *options, environment], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "only_there.py").touch()
+    (bench.root / "a/own.py").write_text("import only_there\n" + (bench.root / "a/bench.py").read_text())
+    command = f"{environment}/bin/python own.py"
+    bench.run("noise", "a", "--benchmark", command, *METRIC, *SIX, "--quick", expect=0)
+
+
 def test_m12_noise_of_a_benchmark_that_breaks_is_a_sentence(bench: Bench) -> None:
     ran = bench.run("noise", "a", "--benchmark", "/bin/sh quiet.sh", *METRIC, *SIX, expect=1)
     assert "the benchmark cannot be measured: baseline-result" in ran.err

@@ -246,6 +246,25 @@ def test_r13_the_deadline_itself_is_expired(lanes: Lanes) -> None:
     assert attempts.claim(folder, binding, now=just_before).phase == "claimed"
 
 
+def test_a_replay_whose_source_is_not_there_claims_nothing(
+    lanes: Lanes, three_lanes: CampaignRepo, open_folder: Path
+) -> None:
+    commit, patch = commit_of_l1(three_lanes), open_folder / "late.patch"
+    folder = lanes(harness="replay", replay=[str(patch)])
+    plan, lines = read_plan(folder), []
+    assert replay_lane(folder, plan, plan.lane("L1"), report=lines.append) == "refused"
+    patch.write_text("a note, and no patch")
+    assert replay_lane(folder, plan, plan.lane("L1"), report=lines.append) == "refused"
+    for line, said in zip(lines, ("neither a patch file nor a commit", "is no patch: "), strict=True):
+        assert line.startswith("L1 not driven: [replay-sources]")
+        assert said in line
+    assert phases(folder) == []
+    patch.write_bytes(three_lanes.repository.git("show", commit).stdout)
+    assert replay_lane(folder, plan, plan.lane("L1"), report=lines.append) == "driven"
+    assert phases(folder) == ["settled"]
+    assert lines[-1].startswith("L1 submitted r01-L1-")
+
+
 def test_r13_a_driver_does_not_start_in_an_expired_lane(lanes: Lanes, three_lanes: CampaignRepo) -> None:
     folder = lanes(expired=True, harness="replay", replay=[commit_of_l1(three_lanes)])
     plan, lines = read_plan(folder), []

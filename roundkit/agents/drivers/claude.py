@@ -164,6 +164,9 @@ class ClaudeMeter:
     _cost: int | None = None
     _done: LastWord = field(default_factory=LastWord)
 
+    def begin(self, state: StateReader) -> None:
+        """Leave what lies there: a transcript is named after its session."""
+
     def read(self, line: str) -> AgentEnd | None:
         """Take one event; ``budget`` once an answer has reached a cap that the tool itself does not hold."""
         event = parse_event(line)

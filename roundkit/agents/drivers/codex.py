@@ -137,6 +137,9 @@ class CodexMeter:
     _failure: str | None = None
     _last_error: str | None = None
 
+    def begin(self, state: StateReader) -> None:
+        """Leave what lies there: a session file is named after its session."""
+
     def read(self, line: str) -> AgentEnd | None:
         """Take one event. Errors of the stream itself are not the end: the tool reconnects."""
         event = parse_event(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,7 +11,7 @@ from roundkit.agents.contract import AgentCommand, AgentOutput, AgentResult, Age
 from roundkit.agents.drivers.common import (
     credentials,
     end_from_outside,
-    events,
+    file_lines,
     last_words,
     over_cap,
     parse_event,
@@ -136,6 +137,12 @@ class CommandMeter:
     def __post_init__(self) -> None:
         self._rule = template_of(self.task).usage
         self._rows = self._fresh()
+        self._earlier: Counter[str] = Counter()
+
+    def begin(self, state: StateReader) -> None:
+        """Note the rows of earlier attempts, whose files stay in the lane's home: they count for those."""
+        if self._rule.of != "stdout":
+            self._earlier.update(self._file_lines(state))
 
     def read(self, line: str) -> AgentEnd | None:
         """Take one line; ``budget`` once it tells of a cap that was reached."""
@@ -173,10 +180,17 @@ class CommandMeter:
 
     def _take_files(self, state: StateReader) -> None:
         before, self._rows = self._rows, self._fresh()
-        for content in state(self._rule.of, _MOST_STATE_BYTES):
-            for row in events(content):
-                self._rows.take(row)
+        earlier = self._earlier.copy()
+        for line in self._file_lines(state):
+            if earlier[line] > 0:
+                earlier[line] -= 1
+            else:
+                self._rows.take(parse_event(line))
         self._rows.keep(before)
+
+    def _file_lines(self, state: StateReader) -> Iterator[str]:
+        for content in state(self._rule.of, _MOST_STATE_BYTES):
+            yield from file_lines(content)
 
     def _fresh(self) -> RowUsage:
         return RowUsage(self._rule, self.task.agent.prices)

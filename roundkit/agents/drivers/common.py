@@ -88,8 +88,13 @@ def parse_event(line: str) -> dict[str, Any]:
 
 def events(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield the JSON object of each line of an agent's file; empty for a line that holds none."""
+    return map(parse_event, file_lines(content))
+
+
+def file_lines(content: bytes) -> list[str]:
+    """Return the lines of an agent's file, without their ends."""
     # Not splitlines: JSON may hold U+2028 and its like as they are, and they end no line.
-    return map(parse_event, content.decode("utf-8", "replace").split("\n"))
+    return content.decode("utf-8", "replace").split("\n")
 
 
 def mapping(value: object) -> dict[str, Any]:

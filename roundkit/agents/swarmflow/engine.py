@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from roundkit.agents.swarmflow import engine_host
 from roundkit.agents.swarmflow.reports import WorkerReport
+from roundkit.agents.swarmflow.script import TRIES
 from roundkit.core.clock import Deadline
 from roundkit.core.errors import Refused, RoundkitError, refuse
 from roundkit.host.confine import Execution, Limits, Mount, confined_execute
@@ -129,9 +130,10 @@ def run_engine(order: EngineOrder, perform: Perform, *, deadline: Deadline, limi
         os.fdopen(answer_write, "wb") as answers,
         ThreadPoolExecutor(1) as engine,
     ):
-        talk = _Conversation(perform, answers)
-        talk.send(_opening(order))
+        talk = _Conversation(perform, answers, most_calls=order.workers * TRIES)
         running = engine.submit(_confined, order, answer_read, asked_write, deadline, limits)
+        # Whoever reads is started first: a pipe holds 64 KiB, and a launch.json may be larger.
+        talk.send(_opening(order))
         talk.follow(asked)
         return EngineOutcome(talk.result, talk.error, tuple(talk.log), running.result())
 
@@ -174,6 +176,7 @@ class _Conversation:
 
     perform: Perform
     answers: IO[bytes]
+    most_calls: int
     result: Any = None
     error: str | None = None
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LOG_LINES))
@@ -193,7 +196,8 @@ class _Conversation:
     def follow(self, asked: IO[bytes]) -> None:
         """Perform what is asked for until the engine's process is gone and every call is over."""
         self.error = "the engine ended without a result"
-        with ThreadPoolExecutor(thread_name_prefix="worker") as workers:
+        # A thread a lane, and one for each retry that waits for its lane: a call that is not begun times out.
+        with ThreadPoolExecutor(self.most_calls, thread_name_prefix="worker") as workers:
             while line := asked.readline(_MOST_LINE_BYTES):
                 message = _parsed(line)
                 if _is_number(message.get("call")):

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from support.agent_rounds import AgentRound, agent_round
+from support.agent_rounds import TEMPLATE, AgentRound, agent_round
 from support.agent_stubs import CLAUDE_MODEL, CODEX_MODEL, seen
 from support.killing import start, wait_for
 from support.synthetic import knob
@@ -112,6 +113,33 @@ def test_fault_21_a_provider_that_fails_may_be_tried_again(alone: Alone, harness
     assert driven.failed == ("L1",)
     made.drive()
     assert [run_of(record).end_reason for record in made.book("L1")] == ["provider-error", "exited"]
+    assert len(intake_tickets(made)) == 1
+
+
+def own_rows(number: int, *rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the step in which a stub leaves rows in a file of its own, one file an attempt."""
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    folder = "os.environ['HOME'] + '/.own'"
+    name = f"{folder} + '/{number}.jsonl'"
+    return {"python": f"os.makedirs({folder}, exist_ok=True); open({name}, 'a').write({lines!r})"}
+
+
+def test_a_retry_is_charged_with_its_own_rows_and_not_with_those_of_the_attempt_before(alone: Alone) -> None:
+    rule = {"take": "sum", "of": ".own/*.jsonl", "input": "in", "failed": {"type": "error"}}
+    attempts = (
+        [own_rows(1, {"in": 700}, {"in": 10}, {"type": "error"}), {"quit": 1}],
+        [own_rows(2, {"in": 700}, {"in": 20}), write(0.2), {"submit": True}],
+    )
+    agent = {"command": {**TEMPLATE, "usage": rule}}
+    lane = {"attempts": 2, "attempt_worst_case": {"tokens": 1000, "wall_s": 60}}
+    made = alone("command", *attempts, agent=agent, lane=lane)
+    assert made.drive()[0].failed == ("L1",)
+    assert made.drive()[0].failed == ()
+    runs = [run_of(record) for record in made.book("L1")]
+    assert [(run.end_reason, run.usage.tokens.input) for run in runs] == [
+        ("provider-error", 710),
+        ("exited", 720),
+    ]
     assert len(intake_tickets(made)) == 1
 
 

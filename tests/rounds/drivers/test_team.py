@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,13 @@ from support.killing import plain_repo, run_to_end
 from support.stub_engine import stub_engine
 from support.synthetic import knob
 
+from roundkit.agents.swarmflow.engine import EngineOrder, EngineOutcome, Perform, WorkerCall, run_engine
+from roundkit.agents.swarmflow.reports import WorkerReport
+from roundkit.core.clock import Deadline
 from roundkit.rounds.drive import Driven, drive_lanes
 from roundkit.rounds.locks import hold_lock
+from roundkit.rounds.prepare_runtime import find_runtime
+from roundkit.rounds.template_files import checked_campaign, template
 
 
 def team(root: Path, script: Script, **lane: Any) -> AgentRound:
@@ -98,6 +104,54 @@ def test_an_engine_that_breaks_fails_its_lanes_and_claims_nothing(
     assert driven.failed == ("L1",), lines
     assert any(line.startswith("the engine: ") for line in lines)
     assert made.book("L1") == ()
+
+
+def ordered(root: Path, lanes: list[str], perform: Perform, **manifest: Any) -> EngineOutcome:
+    """Run the stub of the engine for lanes without a round; return what came of it."""
+    limits = checked_campaign(template("campaign.yaml"), "the template").limits
+    runtime, _ = find_runtime("auto", "test")
+    assert runtime is not None
+    work = root / "work"
+    work.mkdir()
+    (work / "script.py").touch()
+    filled = [{"id": lane, "harness": "swarmflow"} for lane in lanes]
+    order = EngineOrder(
+        folder=stub_engine(root),
+        python=runtime.python,
+        readable=tuple(map(Path, runtime.readable)),
+        work=work,
+        args=json.dumps({"lanes": filled, **manifest}),
+        run_id="alone",
+        workers=len(lanes),
+    )
+    return run_engine(order, perform, deadline=Deadline.after(120), limits=limits)
+
+
+def test_every_worker_of_a_large_team_is_started_at_once(open_folder: Path) -> None:
+    lanes = [f"L{number}" for number in range(1, 41)]
+    together = threading.Barrier(len(lanes))
+
+    def perform(call: WorkerCall) -> WorkerReport:
+        together.wait(timeout=30)
+        return WorkerReport(lane=call.lane, tickets=(), notes="")
+
+    outcome = ordered(open_folder, lanes, perform)
+    assert (outcome.error, [row["lane"] for row in outcome.result["reports"]]) == (None, lanes)
+
+
+def test_a_manifest_that_no_pipe_holds_reaches_the_engine(open_folder: Path) -> None:
+    outcomes: list[EngineOutcome] = []
+
+    def perform(call: WorkerCall) -> WorkerReport:
+        return WorkerReport(lane=call.lane, tickets=(), notes="")
+
+    def run() -> None:
+        outcomes.append(ordered(open_folder, ["L1"], perform, globs=["x" * 1000] * 200))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert [outcome.error for outcome in outcomes] == [None]
 
 
 def test_a_team_is_launched_by_the_command_line(open_folder: Path, lease_root: Path) -> None:

@@ -282,6 +282,34 @@ def test_range_becomes_lanes_with_disjoint_files(
     assert not (folder.clone("L1") / "src/one.py").exists()
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\x0c", "\x85", "\x1e"])
+def test_a_subject_may_hold_what_others_take_for_the_end_of_a_line(
+    three_lanes: CampaignRepo, open_folder: Path, options: ReplayOptions, mark: str
+) -> None:
+    three_lanes.campaign_file.unlink()
+    base = three_lanes.commit({"src/one.py": "1\n", "src/two.py": "2\n"})
+    first = three_lanes.commit({"src/one.py": "1a\n"}, f"a{mark}b")
+    second = three_lanes.commit({"src/two.py": "2a\n"}, f"c{mark}d")
+    replay = plan_replay(three_lanes.root, base, "main", open_folder / "work", options)
+    assert list(replay.commits.values()) == [(first,), (second,)]
+    hypotheses = [entry["hypothesis"] for entry in replay.campaign["search_plan"]]
+    assert [text.split(" ", 1)[1] for text in hypotheses] == ["a b", "c d"]
+    prepared(replay, open_folder / "round")
+
+
+def test_a_branch_beside_a_tag_of_its_name_is_replayed(
+    three_lanes: CampaignRepo, open_folder: Path, options: ReplayOptions
+) -> None:
+    base = history(three_lanes)
+    three_lanes.repository.git("tag", "main", base)
+    replay = plan_replay(three_lanes.root, base, "HEAD", open_folder / "work", options)
+    assert replay.campaign["repository"]["branch"] == "main"
+    prepared(replay, open_folder / "round")
+    three_lanes.repository.git("checkout", "--quiet", "--detach")
+    replay = plan_replay(three_lanes.root, base, "HEAD", open_folder / "work", options)
+    assert replay.campaign["repository"]["branch"] == "main"
+
+
 def test_benchmark_outside_the_repository_measures_wall_time(
     three_lanes: CampaignRepo, open_folder: Path, options: ReplayOptions
 ) -> None:

@@ -276,6 +276,7 @@ def test_advice_names_files_of_the_branch_that_the_incumbent_has_otherwise(
     three_lanes.commit({"evidence/knobs/rounds/r00/index.json": "{}", "campaign.yaml": "# edited"})
     assert advice_on(plan) == ()  # what a campaign leaves beside itself is no part of the program
     newer = three_lanes.commit({"bench/model.json": "{}", "README.md": "new"})
+    three_lanes.repository.git("tag", "main", plan.incumbent)  # a branch is no tag of its name
     (advice,) = advice_on(plan)
     assert (advice.topic, advice.lanes) == ("incumbent", ())
     assert f"'README.md', 'bench/model.json' than {plan.incumbent[:12]}" in advice.found

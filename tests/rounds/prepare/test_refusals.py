@@ -20,6 +20,7 @@ from roundkit.core.clock import format_utc
 from roundkit.core.errors import Refusal, Refused
 from roundkit.report import copy_notebook
 from roundkit.rounds.prepare_look import look_at
+from roundkit.rules.looks import plan_looks
 from roundkit.rules.run_spec import run_spec_of
 
 
@@ -169,6 +170,26 @@ def test_r10_incumbent_mismatch_with_the_round_that_is_said_to_have_made_it(
     refusal = only("incumbent-mismatch")
     assert refusal.message == f"round r01 ended with other files than {three_lanes.incumbent}"
     assert "set incumbent_evidence to null" in refusal.remedy
+
+
+@pytest.mark.parametrize(
+    ("sigma_min", "exponent", "pairs"), [(9.0, 2.0, 12), (2.0, 40.0, 60), (2.0, 2.0, 60), (8.0, 2.0, 12)]
+)
+def test_r10_gates_under_which_no_look_has_a_boundary(
+    three_lanes: CampaignRepo, open_folder: Path, only: Only, sigma_min: float, exponent: float, pairs: int
+) -> None:
+    early = {
+        "first_look": 6, "every": 2, "spending_exponent": exponent,
+        "futility_power": None, "futility_optimism": 1.5,
+    }  # fmt: skip
+    three_lanes.edit_campaign(
+        lambda plan: plan["test_plan"].update(early_stopping=early, sigma_min=sigma_min, ab_ba_pairs=pairs)
+    )
+    if sigma_min < 9 and exponent < 40:
+        plan = three_lanes.freeze(open_folder / "round")
+        assert plan_looks(plan.gates, "ticket") is not None
+        return
+    assert "test_plan.early_stopping" in only("looks-impossible").place
 
 
 @pytest.mark.parametrize(
