@@ -14,7 +14,7 @@ import pytest
 from support.sample.lanes import NO_GAIN_LANES, Lane, Submission
 from support.sample_evidence import export_sample, sample_round
 
-from roundkit import report
+from roundkit import analysis, report
 from roundkit.analysis.charts import theme
 from roundkit.audit import audit_round
 from roundkit.core.resources import shipped
@@ -156,6 +156,11 @@ def test_an_audit_counts_one_thing_in_the_singular(tmp_path: Path) -> None:
     details = [check.detail for check in audit_round(evidence.path).checks]
     assert {"1 lane", "1 step", "1 submitted file"} <= set(details)
     assert [detail for detail in details if re.match(r"1 \w+s\b", detail)] == []
+
+
+def test_a_chart_of_one_check_is_described_in_the_singular() -> None:
+    frames = analysis.load(ROOT / "evidence/code-search/rounds/r01")
+    assert analysis.charts.aa_history(frames.aa_checks).to_dict()["description"].startswith("1 check of")
 
 
 def test_an_experiment_without_a_pair_says_so_in_its_schedule() -> None:
