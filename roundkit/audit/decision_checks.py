@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.audit.role_checks import standalone_subject
+from roundkit.core.text import counted
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, TicketRecord
 from roundkit.models.verdict import VerdictRecord
@@ -25,12 +26,16 @@ def check_decisions(material: Material) -> list[Check]:
         *conclude(
             "selection and order", _order_problems(material), f"order {', '.join(ledger.order) or 'empty'}"
         ),
-        *conclude("composition", _composition_problems(material), f"{len(ledger.composition)} steps"),
+        *conclude("composition", _composition_problems(material), counted(len(ledger.composition), "step")),
         *conclude("ratios", _ratio_problems(material), "from step and standalone gains"),
         *conclude("rerun", _rerun_problems(material), _rerun_words(material)),
-        *conclude("lane outcomes", _lane_problems(material), f"{len(ledger.lanes)} lanes"),
+        *conclude("lane outcomes", _lane_problems(material), counted(len(ledger.lanes), "lane")),
         *conclude("result", _result_problems(material), "head, gain and statement follow from the rerun"),
-        *conclude("A/A checks", _aa_problems(material), f"{len(ledger.aa_checks)} checks, drift recomputed"),
+        *conclude(
+            "A/A checks",
+            _aa_problems(material),
+            f"{counted(len(ledger.aa_checks), 'check')}, drift recomputed",
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.core.text import counted
 from roundkit.models.experiment import Lease
 from roundkit.rules import record_checks
 from roundkit.rules.device_checks import limit_problems
@@ -20,13 +21,17 @@ def check_experiments(material: Material) -> list[Check]:
     trials = sum(len(record.trials) for record in records)
     return [
         *conclude(
-            "experiments", _identity_problems(material), f"{len(records)} experiments under one run spec"
+            "experiments",
+            _identity_problems(material),
+            f"{counted(len(records), 'experiment')} under one run spec",
         ),
         *conclude(
             "schedule", _schedule_problems(material), "coins and seeds follow from the revealed secret"
         ),
         *conclude(
-            "medians", _each(material, record_checks.value_problems), f"{trials} trials, from raw repetitions"
+            "medians",
+            _each(material, record_checks.value_problems),
+            f"{counted(trials, 'trial')}, from raw repetitions",
         ),
         *conclude("counts", _count_problems(material), _counted(material)),
         *conclude(

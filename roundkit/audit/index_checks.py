@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from roundkit.audit.findings import Check, Disagreement, conclude
 from roundkit.audit.guard import failures
+from roundkit.core.text import counted
 from roundkit.evidence.problem import EvidenceProblem
 
 
@@ -34,4 +35,4 @@ def check_files(verify: Callable[[], None], count: int) -> list[Check]:
         verify()
     except EvidenceProblem as found:
         return list(failures("files", found))
-    return [Check("files", True, "", f"{count} files, every size and SHA-256")]
+    return [Check("files", True, "", f"{counted(count, 'file')}, every size and SHA-256")]

@@ -10,6 +10,7 @@ from roundkit.audit.pilot_material import PilotMaterial, findings_of, read_or_no
 from roundkit.audit.pilot_time_checks import authority_problems, order_problems
 from roundkit.core.canonical import digest_bytes
 from roundkit.core.files import tree_digest
+from roundkit.core.text import counted
 from roundkit.evidence import pilot_layout as layout
 from roundkit.evidence.pilot_inputs import bound_inputs
 from roundkit.evidence.plan_seal import SEAL
@@ -73,7 +74,9 @@ def check_chain(material: PilotMaterial) -> list[Check]:
 def check_archives(material: PilotMaterial) -> list[Check]:
     """Check every attempt's files against its record, setup attempts included."""
     count = sum(len(row.record.files) for row in material.cohort.observations if row.record is not None)
-    return conclude("archives", _archive_problems(material), f"{count} files, every size and SHA-256")
+    return conclude(
+        "archives", _archive_problems(material), f"{counted(count, 'file')}, every size and SHA-256"
+    )
 
 
 def check_sameness(material: PilotMaterial) -> list[Check]:

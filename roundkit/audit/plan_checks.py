@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
 from roundkit.core.canonical import digest_bytes
+from roundkit.core.text import counted
 from roundkit.models.ledger import RoundLedger
 from roundkit.models.round_plan import RoundPlan
 from roundkit.rules.disagreement import compare_run_specs
@@ -21,7 +22,7 @@ def check_plan(material: Material) -> list[Check]:
         *conclude("secret", _secret_problems(material), "its digest stands in the plan"),
         *conclude("run spec", _run_spec_problems(material), "follows from the plan"),
         *conclude("gates", _gate_problems(material), "no looser than the campaign's test plan"),
-        *conclude("lanes", _lane_problems(material), f"{len(plan.lanes)} lanes as planned"),
+        *conclude("lanes", _lane_problems(material), f"{counted(len(plan.lanes), 'lane')} as planned"),
     ]
 
 

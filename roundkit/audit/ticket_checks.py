@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.core.text import counted
 from roundkit.models.ledger import BEYOND_THE_CAP, RejectCause, TicketRecord
 from roundkit.rules.admission import admission_problem
 from roundkit.rules.identity import ticket_key, ticket_name
@@ -22,15 +23,19 @@ def check_tickets(material: Material) -> list[Check]:
     accepted = [ticket for ticket in tickets if ticket.state != "rejected"]
     return [
         *conclude(
-            "ticket names", _identity_problems(material), f"{len(tickets)} tickets and their manifests"
+            "ticket names",
+            _identity_problems(material),
+            f"{counted(len(tickets), 'ticket')}, each with its manifest",
         ),
         *conclude("ticket states", _state_problems(material), "every accepted ticket has one verdict"),
         *conclude(
             "commands", _command_problems(material), "build, probe and smoke as planned, each ended well"
         ),
-        *conclude("scope", _scope_problems(material, accepted), f"{len(accepted)} accepted candidates"),
+        *conclude("scope", _scope_problems(material, accepted), counted(len(accepted), "accepted candidate")),
         *conclude(
-            "blobs", _blob_problems(material), f"{len(material.evidence.blob_digests)} submitted files"
+            "blobs",
+            _blob_problems(material),
+            counted(len(material.evidence.blob_digests), "submitted file"),
         ),
         *conclude(
             "deadlines", _deadline_problems(material), "no ticket was accepted after its lane's deadline"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from roundkit.audit.findings import Check, Disagreement, conclude, differs
 from roundkit.audit.material import Material
+from roundkit.core.text import counted
 from roundkit.models.experiment import ExperimentRecord
 from roundkit.models.ledger import TicketRecord
 from roundkit.models.verdict import VerdictRecord
@@ -20,7 +21,9 @@ def check_verdicts(material: Material) -> list[Check]:
     close = len(material.ledger.composition) + len(material.ledger.rerun)
     return [
         *conclude(
-            "verdicts", _ticket_problems(material, tickets), f"{len(tickets)} tickets, from raw samples"
+            "verdicts",
+            _ticket_problems(material, tickets),
+            f"{counted(len(tickets), 'ticket')}, from raw samples",
         ),
         *conclude("close verdicts", _close_problems(material), f"{close} steps and reruns, from raw samples"),
         *conclude(

@@ -1,4 +1,4 @@
-"""What is shown to people: text that others wrote, made fit for it, and numbers without exponents."""
+"""What is shown to people: text that others wrote, made fit for it, counts, numbers without exponents."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ def rounded(value: float, digits: int) -> str:
     """Return a number with so many significant digits; a larger one whole: ``160``, not ``1.6e+02``."""
     text = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in text else text
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,5 +1,6 @@
 """Floor 6: views for notebooks, notebooks run with checked parameters, and one offline HTML file."""
 
+from roundkit.core.text import counted
 from roundkit.report.audit_views import (
     audit_headline,
     audit_near,
@@ -14,7 +15,6 @@ from roundkit.report.audit_views import (
 )
 from roundkit.report.comparison_page import comparison_page
 from roundkit.report.frame_tables import frame_table, opening
-from roundkit.report.markup import counted
 from roundkit.report.notebook_runs import (
     NotebookFailed,
     NotebookRun,
@@ -72,6 +72,7 @@ from roundkit.report.round_views import (
 from roundkit.report.round_words import audit_sentence, page_title, telling_experiments
 from roundkit.report.shipped_notebooks import ShippedNotebook, copy_notebook, shipped_notebooks
 from roundkit.report.views import Figure, Html, Table, figure
+from roundkit.report.wave_views import waves_footer, waves_headline
 
 __all__ = [
     "Figure",
@@ -141,4 +142,6 @@ __all__ = [
     "token_table",
     "tuple_table",
     "verdicts_again",
+    "waves_footer",
+    "waves_headline",
 ]

@@ -10,11 +10,12 @@ from pathlib import Path
 from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
+from roundkit.core.text import counted
 from roundkit.evidence import RoundEvidence, open_evidence
 from roundkit.evidence.layout import INDEX
 from roundkit.models.verdict import VerdictRecord
 from roundkit.report.facts import facts_list, pair_cells
-from roundkit.report.markup import counted, escape
+from roundkit.report.markup import escape
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.round_words import audit_sentence
 from roundkit.report.views import Heading, Html, Missing, Table, Value
@@ -207,7 +208,9 @@ def schedules_again(evidence: RoundEvidence) -> Again:
         orders = "".join(
             trial.order[0] for trial in ran if trial.pair is not None and trial.side == "baseline"
         )
-        rows.append((record.experiment_id, len(ran), orders, "agrees" if agrees else "another order or seed"))
+        rows.append(
+            (record.experiment_id, len(ran), orders or None, "agrees" if agrees else "another order or seed")
+        )
     headings = (
         Heading("experiment", "code"),
         Heading("trials", "number"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from roundkit.core.text import counted
 from roundkit.models.comparison import Comparison
 from roundkit.report.facts import facts_list, pair_cells
 from roundkit.report.html import chart_parts, render_html
-from roundkit.report.markup import counted, escape, interval, moment, number, percent
+from roundkit.report.markup import escape, interval, moment, number, percent
 from roundkit.report.round_words import FORGEABLE, warnings
 from roundkit.report.views import Figure, Heading, Html, Missing, Table, figure
 from roundkit.rules.comparison import early_note, verdict_sentence

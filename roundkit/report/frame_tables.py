@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from roundkit.report.markup import escape
-from roundkit.report.views import Heading, Html, Kind, Missing, Table, Value
+from roundkit.report.views import Heading, Html, Kind, Missing, Table, Value, column_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,7 @@ def frame_table(
         caption = f"{caption} (the first {MOST_ROWS:,} of {frame.height:,} rows)"
     names = [name for name in frame.columns if name != "missing"]
     kinds: dict[str, Kind] = {name: _kind(frame[name], name in percent) for name in names}
-    headings = tuple(Heading(name.replace("_", " "), kinds[name]) for name in names)
+    headings = tuple(Heading(column_words(name), kinds[name]) for name in names)
     rows = tuple(
         tuple(_value(row, name, kinds[name]) for name in names)
         for row in frame.head(MOST_ROWS).iter_rows(named=True)

@@ -8,6 +8,8 @@ from datetime import datetime
 
 _MINUS = "−"
 _LONGEST = 2000
+_WHOLE_FROM = 999.95
+"""Floats from here on have four digits before the point: ``1,235``, and neither ``1235`` nor ``1.2e+04``."""
 
 
 def escape(text: str) -> str:
@@ -29,9 +31,17 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def number(value: float) -> str:
-    """Return a figure with four significant digits, or all of a whole number."""
-    text = f"{value:,d}" if isinstance(value, int) else f"{value:.4g}"
+    """Return a figure with four significant digits, or all of a whole number and of a thousand or more."""
+    if isinstance(value, int):
+        text = f"{value:,d}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.4g}"
     return text.replace("-", _MINUS)
+
+
+def ratio(value: float) -> float:
+    """Return a ratio to the thousandth: further digits of one near zero would say nothing."""
+    return round(value, 3) + 0.0
 
 
 def moment(time: datetime) -> str:
@@ -42,11 +52,6 @@ def moment(time: datetime) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """Return an interval of fractions as per cent, or an empty text when it has no ends."""
     return "" if low is None or high is None else f"{percent(low)} to {percent(high)}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def joined(words: list[str]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from roundkit.report.markup import counted, joined, moment, percent
+from roundkit.core.text import counted
+from roundkit.report.markup import joined, moment, percent
 from roundkit.rounds.snapshot import OpenRound
 
 PROVISIONAL = (

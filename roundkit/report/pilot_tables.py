@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from roundkit.audit import PilotSource
+from roundkit.core.text import counted
 from roundkit.models.pilot_cohort import Observation
 from roundkit.report import pilot_words as words
-from roundkit.report.markup import counted
 from roundkit.report.views import Heading, Missing, Table, Value
 from roundkit.rules.pilot_summary import cells, costs
 

@@ -8,10 +8,11 @@ from roundkit import __version__
 from roundkit.audit import AuditReport, PilotSource, audit_pilot
 from roundkit.audit import open_pilot as open_folder
 from roundkit.audit.pilot_checks import is_pending
+from roundkit.core.text import counted
 from roundkit.models.pilot_cohort import Cohort
 from roundkit.report import pilot_words as words
 from roundkit.report.facts import facts_list, page_footer, pair_cells
-from roundkit.report.markup import counted, escape, moment
+from roundkit.report.markup import escape, moment
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.pilot_folder import pilot_folder
 from roundkit.report.views import Heading, Html, Table

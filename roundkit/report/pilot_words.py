@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from roundkit.audit import AuditReport
+from roundkit.core.text import counted
 from roundkit.models.base import Provenance
 from roundkit.models.pilot_cohort import Cohort
-from roundkit.report.markup import counted, joined, number
+from roundkit.report.markup import joined, number
 from roundkit.report.views import Missing, Value
 from roundkit.rules.pilot_summary import Sum, totals, withheld
 
@@ -14,7 +15,7 @@ UNKNOWN = "unknown"
 
 _MS_IN_S = 1000
 _USD_IN_MICRO = 1_000_000
-_NO_MODEL: dict[Provenance, str] = {
+NO_MODEL_AGENTS: dict[Provenance, str] = {
     "scripted": "Scripted agents: their calls were written beforehand. This is not evidence about any model.",
     "stub": "Stub agents: a stand-in answered for the provider. This is not evidence about any model.",
     "replay": "Replayed agents: recorded work, tried again. No fresh evidence about any model.",
@@ -47,7 +48,7 @@ def lead(cohort: Cohort) -> str:
 def notes(cohort: Cohort) -> list[str]:
     """Return what a reader has to know before any figure."""
     counts = totals(cohort)
-    found = [_NO_MODEL[cohort.provenance]]
+    found = [NO_MODEL_AGENTS[cohort.provenance]]
     if cohort.published is not None:
         found.append(
             "Others measured and published these figures; they were entered here as records, and nothing "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from roundkit.models.attempts import Cost
 from roundkit.models.policy_run import PairOutcome, PolicyRound, PolicyRunRecord
 from roundkit.report import policy_words as words
+from roundkit.report.markup import ratio
 from roundkit.report.policy_source import PolicySource
 from roundkit.report.views import Heading, Missing, Table, Value
 from roundkit.rules.policy_bound import QueueBound, measurement_queue_bound
@@ -126,7 +127,7 @@ def interactions_table(source: PolicySource) -> Table:
         tuple(
             (
                 step.round_id, step.step, step.lane,
-                step.value if step.value is not None else Missing(_UNMEASURABLE), step.basis,
+                ratio(step.value) if step.value is not None else Missing(_UNMEASURABLE), step.basis,
                 f"{step.round_id}-{step.lane}" in lost,
             )
             for record in source.records

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import inf
 from statistics import median
 
+from roundkit.core.text import counted
 from roundkit.models.policy_run import PolicyRunRecord
-from roundkit.report.markup import counted, number, percent
+from roundkit.report.markup import number, percent
 from roundkit.report.policy_source import PolicySource
 from roundkit.report.round_views import NO_MODEL
 from roundkit.rules.policy_decision import equal_arms_say_faster, time_of

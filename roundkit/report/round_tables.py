@@ -6,7 +6,7 @@ from roundkit.models.attempts import AttemptRecord
 from roundkit.models.ledger import CompositionStep, InteractionRatio, LaneRecord, TicketRecord
 from roundkit.models.verdict import VerdictRecord
 from roundkit.report import round_words as words
-from roundkit.report.markup import interval
+from roundkit.report.markup import interval, ratio
 from roundkit.report.views import Heading, Missing, Table, Value
 from roundkit.rounds.snapshot import OpenRound, RoundSource
 from roundkit.rules.outcome import OpenLane
@@ -245,7 +245,7 @@ def _verdict_gain(verdict: VerdictRecord) -> Value:
     return verdict.gain if verdict.gain is not None else Missing(verdict.reason)
 
 
-def _ratio(ratio: InteractionRatio) -> Value:
-    return (
-        ratio.value if ratio.value is not None else Missing("the standalone gain is not clearly above zero")
-    )
+def _ratio(found: InteractionRatio) -> Value:
+    if found.value is None:
+        return Missing("the standalone gain is not clearly above zero")
+    return ratio(found.value)

@@ -8,12 +8,13 @@ from roundkit import __version__
 from roundkit.audit import AuditReport, audit_round
 from roundkit.core.errors import refuse
 from roundkit.core.resources import near
+from roundkit.core.text import counted
 from roundkit.evidence import RoundEvidence
 from roundkit.evidence.layout import INDEX
 from roundkit.models.base import Provenance
 from roundkit.report import round_words as words
 from roundkit.report.facts import facts_list, page_footer, pair_cells
-from roundkit.report.markup import counted, escape, moment, percent
+from roundkit.report.markup import escape, moment, percent
 from roundkit.report.open_words import PROVISIONAL, paused_sentence
 from roundkit.report.outcome import Outcome, conclude
 from roundkit.report.views import Html

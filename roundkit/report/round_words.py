@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from roundkit.audit import AuditReport
+from roundkit.core.text import counted
 from roundkit.models.base import Provenance
 from roundkit.models.campaign import Direction
 from roundkit.models.instruments import INSTRUCTIONS_SAY_NOTHING, Instrument
 from roundkit.models.ledger import CompositionStep, LaneRecord, TicketRecord
 from roundkit.models.round_plan import Gates, RoundPlan
 from roundkit.models.run_spec import RunSpec
-from roundkit.report.markup import counted, interval, joined, number, percent
+from roundkit.report.markup import interval, joined, number, percent
 from roundkit.report.open_words import open_decision, open_why
 from roundkit.rounds.snapshot import OpenRound, RoundSource
 from roundkit.rules.outcome import OpenLane, ending_of

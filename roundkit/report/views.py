@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from roundkit.core.text import counted
 from roundkit.report import markup
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ VEGA_MIME = "application/vnd.vegalite.v5+json"
 """The one Vega-Lite type that nbformat accepts and JupyterLab draws without a network."""
 
 _LONGEST_UNBROKEN = 32
+_UNITS = {
+    "_percent": "%",
+    "_s": "s",
+    "_ms": "ms",
+    "_bytes": "bytes",
+    "_minutes": "minutes",
+    "_utc": "",
+}
 
 Kind = Literal["text", "prose", "code", "verdict", "number", "percent", "time"]
 
@@ -90,7 +99,7 @@ class Table:
 
     def to_text(self) -> str:
         """Return the caption and the number of rows."""
-        return f"{self.caption}: {markup.counted(len(self.rows), 'row')}"
+        return f"{self.caption}: {counted(len(self.rows), 'row')}"
 
     def _row(self, row: tuple[Value, ...]) -> str:
         return "".join(_cell(value, heading.kind) for value, heading in zip(row, self.headings, strict=True))
@@ -178,7 +187,7 @@ def _table_of(rows: Sequence[dict[str, Any]], caption: str) -> Table:
     kinds = {name: _kind_of([row[name] for row in rows]) for name in names}
     return Table(
         caption,
-        tuple(Heading(_words(name), kinds[name]) for name in names),
+        tuple(Heading(column_words(name), kinds[name]) for name in names),
         tuple(tuple(_value_of(row, name, kinds[name]) for name in names) for row in rows),
         empty=f"{caption}: nothing to show.",
     )
@@ -195,9 +204,10 @@ def _value_of(row: dict[str, Any], name: str, kind: Kind) -> Value:
     return value
 
 
-def _words(name: str) -> str:
-    if name.endswith("_percent"):
-        return f"{name.removesuffix('_percent').replace('_', ' ')} (%)"
-    return (
-        f"{name.removesuffix('_s').replace('_', ' ')} (s)" if name.endswith("_s") else name.replace("_", " ")
-    )
+def column_words(name: str) -> str:
+    """Return what a column of a frame is called on a page, its unit in parentheses; times say their zone."""
+    ends = (end for end in _UNITS if name.endswith(end))
+    end = next(ends, "")
+    unit = _UNITS[end] if end else ""
+    words = name.removesuffix(end).replace("_", " ")
+    return f"{words} ({unit})" if unit else words

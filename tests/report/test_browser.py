@@ -43,6 +43,8 @@ SCREENS = {
     "narrow light": {"width": 390, "dark": False},
     "narrow dark": {"width": 390, "dark": True},
 }
+A4_PX = 700
+"""What A4 leaves between the margins of a browser, rounded down."""
 MARKS = (
     "[...document.querySelectorAll('.rk-chart')].map(place => place.querySelectorAll("
     '\'g[class*="role-mark"] path, g[class*="role-mark"] line, g[class*="role-mark"] text\').length)'
@@ -160,6 +162,25 @@ def test_n04_what_is_printed_has_no_controls_and_shows_the_tables(browser: Brows
     assert page.evaluate("[...document.querySelectorAll('details')].every(details => details.open)")
     assert page.evaluate("getComputedStyle(document.querySelector('.rk-filter')).display") == "none"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_n04_what_is_printed_is_no_wider_than_the_paper(browser: Browser, pages: Path, name: str) -> None:
+    """A browser shrinks all of a page that is wider, down to half: text of 10 points becomes unreadable."""
+    page = opened(browser, pages / f"{name}.html", width=A4_PX, media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wide = (
+        f"[...document.querySelectorAll('table')].filter(e => e.getBoundingClientRect().right > {A4_PX} + 1)"
+    )
+    assert page.evaluate(f"{wide}.map(table => table.caption.textContent)") == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= A4_PX
+
+
+def test_n04_no_printed_line_of_a_notebook_is_cut_off_on_a_phone(browser: Browser, pages: Path) -> None:
+    page = opened(browser, pages / "waves_report.html", width=390)
+    assert page.evaluate(
+        "[...document.querySelectorAll('.rk-stream')].map(e => e.scrollWidth - e.clientWidth)"
+    ) == [0]
 
 
 def test_n12_a_long_table_scrolls_under_its_headings_and_is_printed_whole(

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import altair as alt
+import polars as pl
 import pytest
 from support.sample.lanes import NO_GAIN_LANES, Lane, Submission
 from support.sample_evidence import export_sample, sample_round
 
-from roundkit import report
+from roundkit import analysis, report
 from roundkit.analysis.charts import theme
 from roundkit.audit import audit_round
 from roundkit.core.resources import shipped
 from roundkit.evidence import RoundEvidence, open_evidence
+from roundkit.report.markup import number, ratio
 from roundkit.report.views import Heading, Missing, Table
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def opened(tmp_path: Path, **options: Any) -> RoundEvidence:
@@ -108,6 +113,61 @@ def test_n10_a_missing_value_is_never_a_number() -> None:
     assert "missing: deadline" in cells
     assert cells.count("data-sort") == 1
     assert 'data-sort="0.0">0.00' in cells
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1180, "1,180"), (2446.1, "2,446"), (12345.6, "12,346"), (999.96, "1,000"), (844.81, "844.8"),
+        (-2520.4, "−2,520"), (0.6312, "0.6312"), (2**60, f"{2**60:,}"), (math.inf, "inf"),
+    ],
+)  # fmt: skip
+def test_a_number_has_its_thousands_apart_and_no_exponent(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(-0.002098, "−0.002"), (0.63124, "0.631"), (-0.0001, "0")])
+def test_a_ratio_near_zero_has_no_digits_that_say_nothing(value: float, shown: str) -> None:
+    assert number(ratio(value)) == shown
+
+
+def test_a_column_is_called_by_words_with_its_unit() -> None:
+    frame = pl.DataFrame(
+        {
+            "ran_s": [1.5],
+            "swap_used_bytes": [1],
+            "closed_utc": [datetime(2026, 3, 2, tzinfo=UTC)],
+            "wait_ms": [2],
+        }
+    )
+    markup = report.frame_table("times", frame).to_html()
+    for name in ("ran (s)", "swap used (bytes)", "closed", "wait (ms)"):
+        assert f">{name}</th>" in markup
+
+
+def test_a_gain_is_the_same_figure_in_a_chart_and_in_a_table() -> None:
+    """Rounded to a thousandth first, this one was 12.12 below its chart, and 12.11 everywhere else."""
+    gain = pl.DataFrame({"gain": [0.12114653]}).select(theme.percent(pl.col("gain"))).item()
+    assert number(gain) == "12.11"
+
+
+def test_an_audit_counts_one_thing_in_the_singular(tmp_path: Path) -> None:
+    evidence = opened(tmp_path, lanes=(Lane("solo", (Submission(0.1),)),))
+    details = [check.detail for check in audit_round(evidence.path).checks]
+    assert {"1 lane", "1 step", "1 submitted file"} <= set(details)
+    assert [detail for detail in details if re.match(r"1 \w+s\b", detail)] == []
+
+
+def test_a_chart_of_one_check_is_described_in_the_singular() -> None:
+    frames = analysis.load(ROOT / "evidence/code-search/rounds/r01")
+    assert analysis.charts.aa_history(frames.aa_checks).to_dict()["description"].startswith("1 check of")
+
+
+def test_an_experiment_without_a_pair_says_so_in_its_schedule() -> None:
+    table = report.schedules_again(open_evidence(ROOT / "evidence/code-search/rounds/r01")).table
+    orders = {row[0]: row[2] for row in table.rows}
+    assert orders["r01-L8-01193376.1"] is None
+    assert orders["r01-L2-554730d2.1"] == "ABABAB"
 
 
 def test_n05_cells_are_escaped_and_control_characters_shown() -> None:

@@ -12,13 +12,15 @@ import pytest
 from support.wave_builder import WaveCampaign, wave_campaign
 
 from roundkit import analysis
+from roundkit.audit import audit_waves
 from roundkit.core.clock import now_utc
 from roundkit.core.errors import Refused
 from roundkit.evidence import wave_layout as names
 from roundkit.models.wave_records import ShardEnd
 from roundkit.models.wave_traffic import RequestEvent
-from roundkit.report import NotebookFailed, build_waves_report, run_notebook
+from roundkit.report import NotebookFailed, build_waves_report, run_notebook, waves_footer, waves_headline
 from roundkit.waves.export import export_campaign
+from roundkit.waves.folder import open_campaign
 from roundkit.waves.telemetry import append
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +110,22 @@ def test_w12_a_page_is_written_of_a_campaign_as_far_as_it_has_come(open_folder: 
     assert "1 wave drew 3 targets and banked 1" in text
     assert HOSTILE not in text
     assert str(open_folder) not in text
+
+
+def test_w12_the_headline_says_that_no_model_drafted(open_folder: Path) -> None:
+    folder = gated_campaign(open_folder).folder
+    assert {row.provenance for row in folder.ledger()} == {"scripted"}
+    page = waves_headline(folder, "1 wave").markup
+    assert '<p class="rk-provenance">Scripted agents' in page
+    assert "Stub agents" in waves_headline(open_campaign(EVIDENCE), "5 waves").text
+
+
+def test_w12_the_footer_names_the_command_that_recomputes_an_export(open_folder: Path) -> None:
+    campaign = gated_campaign(open_folder)
+    assert "nobody else can recompute this page" in waves_footer(campaign.folder).text
+    said = waves_footer(open_campaign(EVIDENCE)).text
+    digest = said.rpartition("roundkit audit evidence/c-functions --expect ")[2].split()[0]
+    assert audit_waves(EVIDENCE, expect=digest).passed
 
 
 def test_w12_the_notebook_refuses_what_is_no_campaign(open_folder: Path) -> None:

@@ -21,6 +21,7 @@ from roundkit.analysis.charts.theme import (
     tip,
     where_known,
 )
+from roundkit.core.text import counted
 
 MOST_WAITS = 60
 _HEIGHT = 220
@@ -48,12 +49,12 @@ def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
         )
         .collect()
     )
-    counted, failed = frame.height, frame.filter(pl.col("result") != "passed").height
+    checks, failed = frame.height, frame.filter(pl.col("result") != "passed").height
     shown = "bars: z of each check; points: the drift statistic; dashed: where the queue pauses"
-    if counted > MOST_MARKS:
+    if checks > MOST_MARKS:
         frame = _worst_of(frame)
         shown = (
-            f"{counted} checks, of each {_CHECKS_TOGETHER} in a row the one with the largest drift; {shown}"
+            f"{checks} checks, of each {_CHECKS_TOGETHER} in a row the one with the largest drift; {shown}"
         )
     x = alt.X("check:O", title="A/A check", axis=alt.Axis(labelAngle=0, labelOverlap=True))
     title = "sigma"
@@ -88,7 +89,7 @@ def aa_history(aa_checks: pl.LazyFrame) -> alt.LayerChart:
         rows_of(frame),
         title="A/A checks",
         subtitle=shown,
-        description=f"{counted} checks of the incumbent against itself; {failed} paused the queue.",
+        description=f"{counted(checks, 'check')} of the incumbent against itself; {failed} paused the queue.",
         height=_HEIGHT,
     )
 
@@ -107,11 +108,11 @@ def _worst_of(frame: pl.DataFrame) -> pl.DataFrame:
 def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
     """Who held which device when, in minutes since the first lease of the round, and how much of the time."""
     frame = _leases(devices)
-    used, held, counted = _utilization(frame), frame["device"].n_unique(), frame.height
+    used, held, leases = _utilization(frame), frame["device"].n_unique(), frame.height
     shown = "who held what when"
-    if counted > MOST_MARKS:
+    if leases > MOST_MARKS:
         frame = _in_bins(frame)
-        shown = f"{counted} leases summed up: how much of each of {_BINS} spans a device was held for what"
+        shown = f"{leases} leases summed up: how much of each of {_BINS} spans a device was held for what"
     present = [purpose for purpose in _PURPOSES if purpose in frame["purpose"].to_list()]
     colours = [_PURPOSE_COLOURS[_PURPOSES.index(purpose)] for purpose in present]
     colour = alt.Color("purpose:N", scale=alt.Scale(domain=present, range=colours), title="purpose, from top")
@@ -131,7 +132,7 @@ def device_timeline(devices: pl.LazyFrame) -> alt.LayerChart:
         rows_of(frame),
         title="Devices",
         subtitle=f"{shown}; in use: {used}",
-        description=f"{counted} leases of {held} devices over time. In use: {used}.",
+        description=f"{leases} leases of {held} devices over time. In use: {used}.",
         height=(14 * max(1, len(present)) + 18) * max(1, held),
     )
 
@@ -217,10 +218,10 @@ def queue_wait(tickets: pl.LazyFrame, devices: pl.LazyFrame) -> alt.LayerChart:
         )
         .collect()
     )
-    counted, middle = frame.height, frame["wait_s"].median()
+    waits, middle = frame.height, frame["wait_s"].median()
     shown = "from intake to the first lease"
-    if counted > MOST_WAITS:
-        shown = f"{counted} tickets in one bar a lane: the median wait from intake to the first lease"
+    if waits > MOST_WAITS:
+        shown = f"{waits} tickets in one bar a lane: the median wait from intake to the first lease"
         frame = frame.group_by("lane", maintain_order=True).agg(
             ticket=pl.format("{} · {} tickets", pl.col("lane").first(), pl.len()),
             wait_s=pl.col("wait_s").median().round(1),
@@ -243,6 +244,6 @@ def queue_wait(tickets: pl.LazyFrame, devices: pl.LazyFrame) -> alt.LayerChart:
         rows_of(frame),
         title="Queue wait",
         subtitle=f"{shown}; {words}",
-        description=f"Wait of {counted} measured tickets for a device, {words}.",
+        description=f"Wait of {waits} measured tickets for a device, {words}.",
         height=22 * max(1, frame.height),
     )

@@ -112,8 +112,8 @@ def where_known(frame: pl.DataFrame, field: str, *layers: alt.Chart) -> tuple[al
 
 
 def percent(expression: pl.Expr) -> pl.Expr:
-    """Return fractions as per cent, rounded to a thousandth."""
-    return (expression * 100).round(3)
+    """Return fractions as per cent, to a millionth: pages round once more, to two digits, and not twice."""
+    return (expression * 100).round(6)
 
 
 def round_name(frame: pl.LazyFrame | pl.DataFrame) -> pl.Expr:

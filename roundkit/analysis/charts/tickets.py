@@ -75,6 +75,7 @@ def gains(tickets: pl.LazyFrame, *, min_gain: float | None = None) -> alt.LayerC
     lines = [vertical(0.0, dash=False)]
     if min_gain is not None:
         lines.append(vertical(round(100 * min_gain, 3)))
+        shown += "; dashed: the least gain that passes"
     return finish(
         [
             *lines,
