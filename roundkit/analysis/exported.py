@@ -95,6 +95,24 @@ def explain_unwritten(file: Path, *, shown: Path) -> Iterator[None]:
         raise RoundkitError(f"{shown} cannot be written: {error}") from error
 
 
+@contextmanager
+def explain_unread(table: str, *, place: str) -> Iterator[None]:
+    """Say plainly that the rows of an export are damaged; polars finds out when it reads them.
+
+    Args:
+        table: The rows' table.
+        place: What to call where they lie.
+
+    Raises:
+        Refused: ``malformed``.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        said = f"the rows of {table} cannot be read: {error}"
+        raise refuse("malformed", said, place=place, remedy="export them anew") from error
+
+
 def scan_parts(folder: Path) -> pl.LazyFrame:
     """Return a table that lies in parts, without reading its rows.
 
@@ -136,15 +154,8 @@ def _is_free(folder: Path) -> bool:
 
 
 def _collected(table: str, frame: pl.LazyFrame) -> pl.DataFrame:
-    try:
+    with explain_unread(table, place=table):
         return check_any(table, frame).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise refuse(
-            "malformed",
-            f"the rows of {table} cannot be read: {error}",
-            place=table,
-            remedy="export them anew",
-        ) from error
 
 
 def _write(frame: pl.DataFrame, file: Path, form: Format) -> None:

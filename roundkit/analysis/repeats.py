@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from roundkit.analysis.exported import explain_unread
 from roundkit.analysis.frame_checks import check_frame
 from roundkit.core.errors import refuse
 
@@ -76,15 +77,8 @@ def without_repeats(frames: dict[str, pl.LazyFrame], known: Known, *, name: str)
 
 
 def _rounds(frame: pl.LazyFrame, name: str) -> list[tuple[Key, str | None]]:
-    try:
+    with explain_unread("rounds", place=name):
         found = frame.select(*_KEY, "round_digest").collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise refuse(
-            "malformed",
-            f"the rows of rounds in {name} cannot be read: {error}",
-            place=name,
-            remedy="export them anew",
-        ) from error
     return [((campaign, round_), digest) for campaign, round_, digest in found.iter_rows()]
 
 
